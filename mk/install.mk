@@ -1,0 +1,19 @@
+# Installation, with DESTDIR and PREFIX. The headers go as they are included,
+# "base/err.h", into include/traceplane/, which traceplane.pc puts on the path.
+
+.PHONY: install
+
+install: all ## into $(DESTDIR)$(PREFIX): programs, library, headers, traceplane.pc
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(Q)install -m 755 $(P)/traceplaned $(wildcard $(P)/traceplane) \
+	    $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 644 $(P)/libtraceplane.a $(DESTDIR)$(PREFIX)/lib
+	$(Q)install -m 755 $(P)/libtraceplane.so $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	$(Q)ln -sfn $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtraceplane.so
+	$(Q)for room in $(PIC_ROOMS); do \
+	    install -d $(DESTDIR)$(PREFIX)/include/traceplane/$$room && \
+	    install -m 644 lib/$$room/*.h $(DESTDIR)$(PREFIX)/include/traceplane/$$room \
+	        || exit 1; \
+	done
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' mk/traceplane.pc.in \
+	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/traceplane.pc

@@ -1,0 +1,90 @@
+# Objects, archives and programs.
+#
+#   librooms.a          every room except the main() of the service and the CLI; what
+#                       the service, the tests and the benchmarks are linked with
+#   libtraceplane.{a,so} the rooms that others may link
+#   traceplaned         server/main.c and librooms.a
+#   traceplane          cli/*.c, when it is there
+
+object = $(patsubst %.c,$(B)/obj/%.o,$1)
+
+# One compile rule a room: the include path differs.
+define compile_rule
+$(B)/obj/$(call room_dir,$1)/%.o: $(call room_dir,$1)/%.c $(B)/flags build/include/$1/.made
+	@$$(if $$(Q),echo "  CC   $$<")
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(COMPILE) $$(call pic,$1) $$(call includes,$1) -c -o $$@ $$<
+endef
+$(foreach r,$(ROOMS),$(eval $(call compile_rule,$r)))
+
+archive_rooms := $(filter-out cli,$(ROOMS))
+archive_sources := $(filter-out server/main.c, \
+    $(foreach r,$(archive_rooms),$(call sources,$r)))
+ROOMS_A := $(B)/librooms.a
+
+ar_text := $(archive_sources)
+ar_known := $(if $(wildcard $(B)/librooms.list),$(file <$(B)/librooms.list))
+ifneq ($(ar_text),$(ar_known))
+.PHONY: $(B)/librooms.list
+endif
+$(B)/librooms.list:
+	$(Q)mkdir -p $(@D) && printf '%s\n' '$(ar_text)' >$@
+
+$(ROOMS_A): $(call object,$(archive_sources)) $(B)/librooms.list
+	@$(if $(Q),echo "  AR   $@")
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
+
+shared_sources := $(foreach r,$(PIC_ROOMS),$(call sources,$r))
+SONAME := libtraceplane.so.0
+
+$(P)/libtraceplane.a: $(call object,$(shared_sources))
+	@$(if $(Q),echo "  AR   $@")
+	$(Q)rm -f $@ && $(AR) rcsD $@ $^
+
+$(P)/libtraceplane.so: $(call object,$(shared_sources)) mk/libtraceplane.map
+	@$(if $(Q),echo "  LD   $@")
+	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
+	    -Wl,--version-script=mk/libtraceplane.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
+	    -o $@ $(filter %.o,$^)
+	$(Q)ln -sfn libtraceplane.so $(@D)/$(SONAME)
+
+$(P)/traceplaned: $(B)/obj/server/main.o $(ROOMS_A)
+	@$(if $(Q),echo "  LD   $@")
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
+$(P)/traceplane: $(call object,$(call sources,cli))
+	@$(if $(Q),echo "  LD   $@")
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
+# Small programs of one source file each: examples/x.c, bench/x.c, tests/e2e/x.c become
+# examples/x, bench/x, e2e/x beside the service.
+define program_rules
+$(B)/obj/$1/%.o: $1/%.c $(B)/flags build/include/$2/.made
+	@$$(if $$(Q),echo "  CC   $$<")
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(COMPILE) -fPIE $$(call includes,$2) -c -o $$@ $$<
+$(P)/$(notdir $1)/%: $(B)/obj/$1/%.o $(ROOMS_A)
+	@$$(if $$(Q),echo "  LD   $$@")
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
+endef
+$(eval $(call program_rules,examples,examples))
+$(eval $(call program_rules,bench,tests))
+$(eval $(call program_rules,tests/e2e,tests))
+programs = $(patsubst $1/%.c,$(P)/$(notdir $1)/%,$(wildcard $1/*.c))
+
+EXAMPLES := $(call programs,examples)
+BENCH_PROGRAMS := $(call programs,bench)
+E2E_PROGRAMS := $(call programs,tests/e2e)
+
+PRODUCTS := $(if $(shared_sources),$(P)/libtraceplane.a $(P)/libtraceplane.so) \
+    $(P)/traceplaned $(if $(call sources,cli),$(P)/traceplane) $(EXAMPLES)
+
+server/main.c:
+	@echo "server/main.c is not there: the service cannot be built" >&2; exit 1
+
+# Files that a source takes in with .incbin; the compiler does not list them in its
+# dependency files.
+$(B)/obj/server/embed.o: $(wildcard openapi.yaml web/dist/*)
+
+-include $(shell [ -d $(B)/obj ] && find $(B)/obj -name '*.d')
