@@ -1,0 +1,95 @@
+/*
+ * pf_writer.h - events as Perfetto protobuf packets of one sequence.
+ *
+ * Appends to a buffer of the caller; it opens nothing and knows no file. It
+ * interns names, categories and argument names as it meets them. One thread at
+ * a time. docs/stream-format.md has the wire layout with our private fields.
+ */
+#ifndef TP_TRACE_PF_WRITER_H
+#define TP_TRACE_PF_WRITER_H
+
+#include "base/buf.h"
+#include "trace/event.h"
+
+struct tp_pf_writer;
+
+/* Zero means the default, where one is named. */
+struct tp_pf_writer_opts {
+    uint32_t stream_no;   /* 1 to 65535; the sequence id, and in every track uuid */
+    bool is_sealed;       /* false: self-contained payload of a log (descriptors and
+                             "state cleared" inline); true: a sealed stream, whose
+                             descriptors and clearing packet are in the header */
+    uint32_t intern_max;  /* most interned strings a kind; default 65536 */
+    size_t intern_bytes;  /* most bytes of interned strings; default 8 MiB */
+};
+
+/*
+ * Create a writer.
+ *
+ * out  set only on success; release it with tp_pf_writer_free().
+ *
+ * TP_ENOMEM  nothing was created.
+ */
+int tp_pf_writer_new(const struct tp_pf_writer_opts *opts, struct tp_pf_writer **out,
+                     struct tp_err *err);
+
+/* Release a writer. NULL is allowed. */
+void tp_pf_writer_free(struct tp_pf_writer *w);
+
+/* Forget all interned strings and tracks, as if new; memory is kept for reuse. */
+void tp_pf_writer_reset(struct tp_pf_writer *w);
+
+/*
+ * Append the packets of one event: a SLICE becomes a BEGIN that carries its
+ * duration and a synthetic END. ev->track->index and lane select the track.
+ *
+ * ev  ts_ns and ts_ns + dur_ns must not be negative in a sealed stream.
+ *
+ * TP_ENOMEM, TP_EQUOTA  nothing of the event is in out.
+ */
+int tp_pf_writer_event(struct tp_pf_writer *w, const struct tp_event *ev,
+                       struct tp_buf *out, struct tp_err *err);
+
+/*
+ * As tp_pf_writer_event() for a SLICE, in two halves, for a seal that must put
+ * flows between them.
+ */
+int tp_pf_writer_slice_begin(struct tp_pf_writer *w, const struct tp_event *ev,
+                             struct tp_buf *out, struct tp_err *err);
+
+/* The synthetic end of a slice whose begin was written; see above. */
+int tp_pf_writer_slice_end(struct tp_pf_writer *w, const struct tp_event *ev,
+                           struct tp_buf *out, struct tp_err *err);
+
+/*
+ * Append the event as a private packet, which Perfetto's readers skip and
+ * tp_pf_reader gives back whole: for META and OTHER (tp_pf_writer_event() does
+ * that by itself) and for flows that bind to no slice.
+ */
+int tp_pf_writer_private(struct tp_pf_writer *w, const struct tp_event *ev,
+                         struct tp_buf *out, struct tp_err *err);
+
+/*
+ * Append a ghost: a BEGIN that a filter refused, of which only track and time
+ * are kept so that its END can be taken away too.
+ */
+int tp_pf_writer_ghost(struct tp_pf_writer *w, const struct tp_event *ev,
+                       struct tp_buf *out, struct tp_err *err);
+
+/* The uuid that this writer uses for a track: (stream_no << 40) | (lane << 24) |
+ * (index + 1) kept below 2^56; counter series get uuids of their own above it. */
+uint64_t tp_pf_track_uuid(uint32_t stream_no, uint32_t index, uint32_t lane);
+
+/* One counter series that the writer met: what a header needs to describe it. */
+struct tp_pf_series {
+    uint64_t uuid;
+    const struct tp_track *track; /* whose pid the counter belongs to; the event's */
+    struct tp_str counter;        /* the event's name */
+    struct tp_str series;         /* the argument's name */
+};
+
+/* The counter series met since the last reset: an array that lives until the next
+ * call; *n is its length. */
+const struct tp_pf_series *tp_pf_writer_series(const struct tp_pf_writer *w, size_t *n);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * stream_index.h - what a sealed stream does not say itself: its tracks, metadata,
+ * counts, time range, summary and where in it a time is.
+ *
+ * Written once by the seal as one JSON document, read by downloads and
+ * summaries. Building and reading do no I/O. One thread at a time; a finished
+ * index is immutable and may be read by many.
+ */
+#ifndef TP_TRACE_STREAM_INDEX_H
+#define TP_TRACE_STREAM_INDEX_H
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "trace/event.h"
+
+/* A (pid, tid) and lane of the stream. */
+struct tp_index_track {
+    uint64_t uuid;
+    uint32_t lane;
+    struct tp_id pid, tid; /* texts are owned by the index */
+};
+
+/* A counter series of the stream. */
+struct tp_index_series {
+    uint64_t uuid;
+    struct tp_id pid, tid;
+    struct tp_str counter, series;
+};
+
+/* A metadata (M) event, kept whole. */
+struct tp_index_meta {
+    struct tp_str name; /* process_name, thread_name, ... */
+    struct tp_id pid, tid;
+    int64_t ts_ns;
+    bool has_ts;
+    struct tp_str args_json; /* the object's text, "{...}"; empty when absent */
+    struct tp_str extra;     /* as tp_event.extra */
+};
+
+/* A top-level member of the source file: key and JSON text. */
+struct tp_index_member {
+    struct tp_str key, json;
+};
+
+/* Counts of one cat, and of one (cat, name). Durations in ns. */
+struct tp_index_type {
+    struct tp_str cat; /* as in the events; empty for events without one */
+    uint64_t count, total_ns;
+    int64_t first_ns, last_ns; /* earliest start, latest end */
+};
+struct tp_index_name {
+    struct tp_str cat, name;
+    uint64_t count, total_ns, min_ns, max_ns;
+};
+
+/* From this offset on (a packet boundary), events start at first_ns or later. */
+struct tp_index_block {
+    uint64_t offset;
+    int64_t first_ns;
+};
+
+/* Plain data; arrays and texts are owned by it (one arena). */
+struct tp_stream_index {
+    uint32_t version;    /* of this document; 1 */
+    uint32_t stream_no;
+    uint64_t size_bytes; /* of the sealed stream */
+    uint64_t n_events;   /* as counted by users: a slice is one */
+    int64_t first_ns, last_ns; /* 0, 0 when there are no timed events */
+    bool has_base;       /* the source named a base */
+    int64_t base_ns;
+    uint64_t unmatched_ends, unfinished, filtered_pairs, lanes_added, overlaps,
+        unbound_flows;
+    struct tp_index_track *tracks;
+    size_t n_tracks;
+    struct tp_index_series *series;
+    size_t n_series;
+    struct tp_index_meta *metas;
+    size_t n_metas;
+    struct tp_index_member *members;
+    size_t n_members;
+    struct tp_index_type *types;
+    size_t n_types;
+    struct tp_index_name *names; /* the top ones by total_ns, then count */
+    size_t n_names;
+    bool names_are_complete;     /* false: rarer ones were left out */
+    struct tp_index_block *blocks;
+    size_t n_blocks;
+    struct tp_index_arena *arena; /* private */
+};
+
+/* Copy bytes into the index's arena. TP_ENOMEM: nothing changed. */
+int tp_stream_index_dup(struct tp_stream_index *ix, struct tp_str s, struct tp_str *out,
+                        struct tp_err *err);
+
+/* Release what the index owns and zero it. All-zero is allowed. */
+void tp_stream_index_fini(struct tp_stream_index *ix);
+
+/* Append the index as JSON text. TP_ENOMEM, TP_EQUOTA: as tp_buf_append(). */
+int tp_stream_index_write(const struct tp_stream_index *ix, struct tp_buf *out,
+                          struct tp_err *err);
+
+/*
+ * Read an index.
+ *
+ * out  filled in on success; release with tp_stream_index_fini().
+ *
+ * TP_EINVAL  not such a document, or of a later version. TP_ENOMEM.
+ */
+int tp_stream_index_read(const char *p, size_t n, struct tp_stream_index *out,
+                         struct tp_err *err);
+
+#endif
