@@ -57,6 +57,8 @@ struct tp_index_name {
 struct tp_index_block {
     uint64_t offset;
     int64_t first_ns;
+    int64_t max_end_ns; /* latest end of all events before this offset; INT64_MAX when
+                           one of them has no end; INT64_MIN in the first block */
 };
 
 /* Plain data; arrays and texts are owned by it (one arena). */
@@ -64,6 +66,8 @@ struct tp_stream_index {
     uint32_t version;    /* of this document; 1 */
     uint32_t stream_no;
     uint64_t size_bytes; /* of the sealed stream */
+    uint64_t names_bytes; /* all interned data is before this offset, so that a reader
+                             may go on at any block; 0: it is spread over the stream */
     uint64_t n_events;   /* as counted by users: a slice is one */
     int64_t first_ns, last_ns; /* 0, 0 when there are no timed events */
     bool has_base;       /* the source named a base */
