@@ -21,9 +21,9 @@ SEES_cli := cli
 SEES_tests := base core trace kineto store engine producer api server support
 SEES_examples := $(SEES_tests)
 
-# The directory of a room, and the sources in it.
+# The directory of a room, and the sources in it and in its folders.
 room_dir = $(if $(filter $(LIB_ROOMS),$1),lib/$1,$(if $(filter support,$1),tests/support,$1))
-sources = $(sort $(wildcard $(call room_dir,$1)/*.c))
+sources = $(sort $(wildcard $(call room_dir,$1)/*.c $(call room_dir,$1)/*/*.c))
 
 # How a room finds its headers, and the rule that makes the links.
 includes = -Ibuild/include/$1
