@@ -15,16 +15,16 @@
  */
 enum tp_code {
     TP_OK = 0,
-    TP_EINVAL = -1,    /* the input is wrong; the message names the value */
-    TP_ENOMEM = -2,    /* no memory; nothing changed */
-    TP_ENOTFOUND = -3, /* no such object */
-    TP_EEXIST = -4,    /* an object with that key is there already */
-    TP_ESTATE = -5,    /* not allowed in the object's present state */
-    TP_EQUOTA = -6,    /* a configured limit is reached */
-    TP_EIO = -7,       /* a disk, store or peer failed */
-    TP_EAMBIGUOUS = -8, /* the name fits several objects */
-    TP_EDENIED = -9,   /* the caller may not do that */
-    TP_EAGAIN = -10,   /* not now; the same call may succeed later */
+    TP_EINVAL = -1,       /* the input is wrong; the message names the value */
+    TP_ENOMEM = -2,       /* no memory; nothing changed */
+    TP_ENOTFOUND = -3,    /* no such object */
+    TP_EEXIST = -4,       /* an object with that key is there already */
+    TP_ESTATE = -5,       /* not allowed in the object's present state */
+    TP_EQUOTA = -6,       /* a configured limit is reached */
+    TP_EIO = -7,          /* a disk, store or peer failed */
+    TP_EAMBIGUOUS = -8,   /* the name fits several objects */
+    TP_EDENIED = -9,      /* the caller may not do that */
+    TP_EAGAIN = -10,      /* not now; the same call may succeed later */
     TP_EUNSUPPORTED = -11 /* known, but not handled here */
 };
 

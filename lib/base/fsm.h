@@ -17,7 +17,8 @@ struct tp_err;
 /* Plain data; one row of a table. A table has 1 to 32 rows. */
 struct tp_fsm_state {
     const char *name; /* lower case, as users see it; static */
-    uint32_t allowed; /* bit set (1 << state) of the states that may follow; 0 = final */
+    uint32_t
+        allowed; /* bit set (1 << state) of the states that may follow; 0 = final */
 };
 
 /*
@@ -44,6 +45,7 @@ bool tp_fsm_is_final(const struct tp_fsm_state *table, size_t n_states, int stat
 const char *tp_fsm_name(const struct tp_fsm_state *table, size_t n_states, int state);
 
 /* The state with exactly these n bytes as its name, or -1. */
-int tp_fsm_find(const struct tp_fsm_state *table, size_t n_states, const char *p, size_t n);
+int tp_fsm_find(const struct tp_fsm_state *table, size_t n_states, const char *p,
+                size_t n);
 
 #endif
