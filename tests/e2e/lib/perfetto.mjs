@@ -76,11 +76,7 @@ export class TraceProcessor {
   // Load a trace (a Buffer or a path) and return a TraceProcessor that answers about it.
   static async load(trace) {
     const tp = new TraceProcessor();
-    tp.#start();
-    for (let i = 0; !tp.#port.onmessage; i++) {
-      if (i > 1200) throw new Error('trace_processor did not start within 60 s');
-      await new Promise((r) => setTimeout(r, 50));
-    }
+    await tp.#start();
     const bytes = typeof trace === 'string' ? fs.readFileSync(trace) : Buffer.from(trace);
     for (let o = 0; o < bytes.length; o += CHUNK_BYTES) {
       await tp.#call(METHOD_APPEND, fieldBytes(FIELD_APPEND_DATA, bytes.subarray(o, o + CHUNK_BYTES)));
@@ -104,14 +100,28 @@ export class TraceProcessor {
     return this.query("select name, value from stats where severity in ('error', 'data_loss') and value > 0");
   }
 
+  // Run the engine, a web worker by nature, with the few globals of one, until its C++ side has been initialised.
   #start() {
+    let initialised;
+    const started = new Promise((resolve) => { initialised = resolve; });
     const read = (url) => {
       const b = fs.readFileSync(path.join(HOME, path.basename(String(url))));
       return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength);
     };
     const self = { location: { href: 'file:///' } };
-    // The engine is a web worker: give it the few globals of one.
+    const wasm = Object.create(WebAssembly, {
+      Instance: { value: function Instance(module, imports) {
+        const { exports } = new WebAssembly.Instance(module, imports);
+        const init = (...args) => {
+          const address = exports.trace_processor_rpc_init(...args);
+          initialised();
+          return address;
+        };
+        return { exports: { ...exports, trace_processor_rpc_init: init } };
+      } },
+    });
     const scope = {
+      WebAssembly: wasm,
       process: undefined,
       self,
       console: { log() {}, warn() {}, error() {} },
@@ -126,6 +136,7 @@ export class TraceProcessor {
     new Function(...Object.keys(scope), source)(...Object.values(scope));
     this.#port = { onmessage: null, postMessage: (d) => this.#receive(Buffer.from(d)) };
     self.onmessage({ data: { enginePort: this.#port } });
+    return started.then(() => new Promise(setImmediate));
   }
 
   #call(method, body) {
