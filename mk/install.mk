@@ -10,10 +10,9 @@ install: all ## into $(DESTDIR)$(PREFIX): programs, library, headers, traceplane
 	$(Q)install -m 644 $(P)/libtraceplane.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 755 $(P)/libtraceplane.so $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	$(Q)ln -sfn $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtraceplane.so
-	$(Q)for room in $(PIC_ROOMS); do \
-	    install -d $(DESTDIR)$(PREFIX)/include/traceplane/$$room && \
-	    install -m 644 lib/$$room/*.h $(DESTDIR)$(PREFIX)/include/traceplane/$$room \
-	        || exit 1; \
+	$(Q)for header in $(foreach r,$(PIC_ROOMS),$(wildcard lib/$r/*.h)); do \
+	    install -D -m 644 $$header \
+	        $(DESTDIR)$(PREFIX)/include/traceplane/$${header#lib/} || exit 1; \
 	done
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' mk/traceplane.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/traceplane.pc

@@ -45,7 +45,7 @@ $(P)/libtraceplane.so: $(call object,$(shared_sources)) mk/libtraceplane.map
 	@$(if $(Q),echo "  LD   $@")
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
 	    -Wl,--version-script=mk/libtraceplane.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
-	    -o $@ $(filter %.o,$^)
+	    -o $@ $(filter %.o,$^) -lm
 	$(Q)ln -sfn libtraceplane.so $(@D)/$(SONAME)
 
 $(P)/traceplaned: $(B)/obj/server/main.o $(ROOMS_A)
