@@ -12,7 +12,9 @@ export TRACEPLANED := $(P)/traceplaned
 export CC
 
 support_objects := $(call object,$(call sources,support))
-UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(sort $(wildcard tests/unit/test_*.c)))
+ONLY ?= test_*
+UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/unit/%, \
+    $(sort $(wildcard tests/unit/$(ONLY).c)))
 
 $(B)/obj/tests/support/%.o: tests/support/%.c $(B)/flags build/include/tests/.made
 	@$(if $(Q),echo "  CC   $<")
@@ -31,7 +33,7 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.o $(support_objects) $(ROOMS_A)
 
 unit-programs: $(UNIT_PROGRAMS)
 
-unit: $(UNIT_PROGRAMS) ## the unit tests
+unit: $(UNIT_PROGRAMS) ## the unit tests; ONLY=test_x runs one program
 	$(Q)V=$(V) tests/run-unit $(B)/unit.log $(UNIT_PROGRAMS)
 
 # A part that another directory brings with it. $1 is its runner.
@@ -56,7 +58,8 @@ test: ## everything that must pass
 	test -z "$$failed" || { echo "make test: failed:$$failed" >&2; exit 1; }
 
 # Fuzz targets are built by clang in a variant of their own, rooms included.
-FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%, \
+    $(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
 $(B)/obj/tests/fuzz/%.o: tests/fuzz/%.c $(B)/flags build/include/tests/.made
 	@$(if $(Q),echo "  CC   $<")

@@ -1,9 +1,18 @@
 # Sourced by the gates: which files they look at. A gate runs at the root of the tree.
 # shellcheck shell=bash
 
-# files c|h|any...: the files of those kinds that are, or would be, in git. Without git
-# (an unpacked archive, the self-test) everything outside build/ and node_modules/.
+# files c|h|any...: the files of those kinds that are, or would be, in git. Where git
+# cannot tell (an unpacked archive, the self-test, a tree of another user), everything
+# outside build/ and node_modules/.
 all_files() {
+    {
+        { [ -e .git ] && git ls-files -co --exclude-standard 2>/dev/null; } ||
+            find . -type f -not -path './build/*' -not -path './.git/*' \
+                -not -path '*/node_modules/*' | sed 's|^\./||'
+    } | sort | while IFS= read -r f; do [ -f "$f" ] && printf '%s\n' "$f"; done
+}
+
+files() {
     if [ -d .git ] || [ -f .git ]; then
         git ls-files -co --exclude-standard
     else
