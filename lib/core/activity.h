@@ -55,10 +55,10 @@ enum tp_activity {
 };
 
 #define TP_ACTIVITY_DEFAULT_COUNT TP_ACTIVITY_GLOW_RUNTIME /* ids 0 to 17 */
-#define TP_ACTIVITY_CUSTOM_BASE   50u  /* the RFC's kCustomActivityTypeBase */
-#define TP_ACTIVITY_CUSTOM_COUNT  205u /* ids 50 to 254 */
-#define TP_ACTIVITY_CUSTOM_END    255u /* one past the last custom id */
-#define TP_ACTIVITY_IDS           256u /* every id fits in a byte */
+#define TP_ACTIVITY_CUSTOM_BASE 50u   /* the RFC's kCustomActivityTypeBase */
+#define TP_ACTIVITY_CUSTOM_COUNT 205u /* ids 50 to 254 */
+#define TP_ACTIVITY_CUSTOM_END 255u   /* one past the last custom id */
+#define TP_ACTIVITY_IDS 256u          /* every id fits in a byte */
 
 /* Room for any activity's text and its NUL: "plugin.type_name" is the longest. */
 #define TP_ACTIVITY_STRING_BYTES 192
@@ -122,8 +122,8 @@ size_t tp_activity_to_string(const struct tp_registry *registry, unsigned id,
 
 /*
  * The RFC's toActivityType(), in this order: a static `cat`; "plugin.type_name"; a bare
- * custom type name or an enum name; a decimal number 0 to 255 as to_string() writes it
- * for ids that have no name. So every id comes back from its text.
+ * custom type name or an enum name; the decimal number of an id that has no name. So
+ * every id 0 to 255 comes back from its text.
  *
  * registry  may be NULL: then only static names and numbers are known.
  * id        set on success only.

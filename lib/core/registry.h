@@ -17,6 +17,7 @@
 
 #include "base/str.h"
 #include "core/activity.h"
+#include "core/detail.h"
 #include "core/type.h"
 
 struct tp_err;
@@ -31,33 +32,6 @@ enum tp_collision_policy {
 struct tp_registry_options {
     enum tp_collision_policy on_collision;
     size_t max_types; /* 1 to 205; 0 = 205 */
-};
-
-/* Why a call failed, beside the code. */
-enum tp_registry_reason {
-    TP_REGISTRY_NO_REASON,
-    TP_REGISTRY_BAD_SPEC,  /* TP_EINVAL: `field` says which member */
-    TP_REGISTRY_COLLISION, /* TP_EEXIST: `holder_*` has the id */
-    TP_REGISTRY_FROZEN,    /* TP_ESTATE: a trace holds the registry */
-    TP_REGISTRY_FULL,      /* TP_EQUOTA */
-    TP_REGISTRY_UNKNOWN,   /* TP_ENOTFOUND: `names` are the nearest */
-    TP_REGISTRY_AMBIGUOUS  /* TP_EAMBIGUOUS: `names` are the candidates */
-};
-
-#define TP_REGISTRY_DETAIL_NAMES 8
-
-/* Plain data, owning nothing; written by functions that fail with a reason. */
-struct tp_registry_detail {
-    enum tp_registry_reason reason;
-    size_t index; /* which spec of a batch; 0 for one */
-    const char
-        *field;  /* static: "plugin", "type_name", ...; "" when no member is meant */
-    unsigned id; /* the id in dispute; 0 when there is none */
-    unsigned holder_id;                         /* of a COLLISION: equals id */
-    char holder_name[TP_ACTIVITY_STRING_BYTES]; /* its "plugin.type_name" */
-    size_t n_names;                             /* valid places of names */
-    size_t n_found; /* how many there are in all, which may be more */
-    char names[TP_REGISTRY_DETAIL_NAMES][TP_ACTIVITY_STRING_BYTES];
 };
 
 /* What a registration gave. Plain data. */
@@ -132,7 +106,7 @@ bool tp_registry_is_frozen(const struct tp_registry *r);
 /* The number of types; it only grows, so it can serve as a version. */
 size_t tp_registry_len(const struct tp_registry *r);
 
-/* The type with that id, or NULL. Lock-free. */
+/* The type with that id, or NULL; r may be NULL. Lock-free. */
 const struct tp_type *tp_registry_at(const struct tp_registry *r, unsigned id);
 
 /* The type with that plugin and type name, or NULL. Lock-free. */
@@ -143,6 +117,8 @@ const struct tp_type *tp_registry_find(const struct tp_registry *r,
  * The RFC's lookup() among custom types: a full name, split at its first `.`, or a bare
  * type name that one plugin has. (A bare name may hold a `.`; the full name is tried
  * first.) Static names are tp_activity_from_string()'s business.
+ *
+ * r  may be NULL: then no name is known.
  *
  * TP_ENOTFOUND   none; detail has the nearest names, static ones included.
  * TP_EAMBIGUOUS  several plugins have the bare name; detail lists them.

@@ -16,9 +16,9 @@
 struct tp_err;
 
 /* Name limits. They are part of the format of traces, so they are not settings. */
-#define TP_TYPE_PLUGIN_MAX_BYTES      63
-#define TP_TYPE_NAME_MAX_BYTES        127
-#define TP_TYPE_UNIT_MAX_BYTES        31
+#define TP_TYPE_PLUGIN_MAX_BYTES 63
+#define TP_TYPE_NAME_MAX_BYTES 127
+#define TP_TYPE_UNIT_MAX_BYTES 31
 #define TP_TYPE_DESCRIPTION_MAX_BYTES 1024
 
 /* What an event of the type is. UNSET in a request means "no opinion". */
