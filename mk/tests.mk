@@ -6,9 +6,9 @@
 
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 
-# Where the tests find what was built; the runners read these.
-export TRACEPLANE_BUILD := $(P)
-export TRACEPLANED := $(P)/traceplaned
+# Where the tests find what was built, as absolute paths; the runners read these.
+export TRACEPLANE_BUILD := $(CURDIR)/$(P)
+export TRACEPLANED := $(CURDIR)/$(P)/traceplaned
 export CC
 
 support_objects := $(call object,$(call sources,support))
