@@ -132,8 +132,13 @@ const struct tp_limit_info *tp_limits_table(size_t *n)
 
 const struct tp_limit_info *tp_limits_find(struct tp_str name)
 {
+    const size_t prefix_bytes = sizeof("max-") - 1;
+
     for (size_t i = 0; i < N_ROWS; i++) {
-        if (tp_str_is(name, table[i].name) || tp_str_is(name, table[i].name + 4))
+        struct tp_str flag = tp_str_of(table[i].name);
+        struct tp_str rest = {flag.ptr + prefix_bytes, flag.len - prefix_bytes};
+
+        if (tp_str_equal(name, flag) || tp_str_equal(name, rest))
             return &table[i];
     }
     return NULL;
