@@ -63,17 +63,25 @@ struct tp_index_block {
 
 /* Plain data; arrays and texts are owned by it (one arena). */
 struct tp_stream_index {
-    uint32_t version;    /* of this document; 1 */
+    uint32_t version; /* of this document; 1 */
     uint32_t stream_no;
-    uint64_t size_bytes; /* of the sealed stream */
+    uint64_t size_bytes;  /* of the sealed stream */
     uint64_t names_bytes; /* all interned data is before this offset, so that a reader
                              may go on at any block; 0: it is spread over the stream */
-    uint64_t n_events;   /* as counted by users: a slice is one */
+    uint64_t n_events;    /* as counted by users: a slice is one */
     int64_t first_ns, last_ns; /* 0, 0 when there are no timed events */
-    bool has_base;       /* the source named a base */
+    bool has_base;             /* the source named a base */
     int64_t base_ns;
     uint64_t unmatched_ends, unfinished, filtered_pairs, lanes_added, overlaps,
         unbound_flows;
+    uint64_t crossings; /* slices that cross another one: no lane was left */
+    uint64_t clamped;   /* events whose time was out of range and was moved into it */
+    uint64_t metas_left_out;   /* M events over a limit */
+    uint64_t members_left_out; /* top-level members over a limit */
+    bool is_truncated;         /* a source file ended inside a value */
+    uint64_t damages;          /* places of source files that could not be read */
+    uint64_t *damage_offsets;  /* the first of them, in bytes of the source */
+    size_t n_damage_offsets;
     struct tp_index_track *tracks;
     size_t n_tracks;
     struct tp_index_series *series;
@@ -86,7 +94,7 @@ struct tp_stream_index {
     size_t n_types;
     struct tp_index_name *names; /* the top ones by total_ns, then count */
     size_t n_names;
-    bool names_are_complete;     /* false: rarer ones were left out */
+    bool names_are_complete; /* false: those of least time were left out */
     struct tp_index_block *blocks;
     size_t n_blocks;
     struct tp_index_arena *arena; /* private */
@@ -95,6 +103,21 @@ struct tp_stream_index {
 /* Copy bytes into the index's arena. TP_ENOMEM: nothing changed. */
 int tp_stream_index_dup(struct tp_stream_index *ix, struct tp_str s, struct tp_str *out,
                         struct tp_err *err);
+
+/* Copy an id with its text into the arena; errors as above. in may be *out. */
+int tp_stream_index_dup_id(struct tp_stream_index *ix, const struct tp_id *in,
+                           struct tp_id *out, struct tp_err *err);
+
+/*
+ * Make room for one more item in an array of an index, such as &ix->tracks.
+ *
+ * array       the array's pointer; replaced on success.
+ * n           its items, all of which were added this way.
+ * item_bytes  size of one.
+ *
+ * TP_ENOMEM  nothing changed.
+ */
+int tp_stream_index_grow(void *array, size_t n, size_t item_bytes, struct tp_err *err);
 
 /* Release what the index owns and zero it. All-zero is allowed. */
 void tp_stream_index_fini(struct tp_stream_index *ix);
