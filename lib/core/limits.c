@@ -198,7 +198,7 @@ int tp_limits_set(struct tp_limits *limits, struct tp_str name, struct tp_str te
                   struct tp_err *err)
 {
     const struct tp_limit_info *info = tp_limits_find(name);
-    uint64_t value;
+    uint64_t value = 0;
 
     if (info == NULL)
         return tp_fail(err, TP_ENOTFOUND, "no limit is called '%.*s'", (int)name.len,
