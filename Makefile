@@ -30,7 +30,7 @@ V ?= 0
 FUZZ_SECONDS ?= 10
 
 comma := ,
-VARIANT := $(notdir $(CC))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+VARIANT := $(notdir $(lastword $(CC)))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 B := build/$(VARIANT)
 P := $(if $(filter gcc,$(VARIANT)),build,$(B))
 Q := $(if $(filter 1,$(V)),,@)

@@ -32,14 +32,14 @@ $(B)/librooms.list:
 
 $(ROOMS_A): $(call object,$(archive_sources)) $(B)/librooms.list
 	@$(if $(Q),echo "  AR   $@")
-	$(Q)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
+	$(Q)rm -f $@ && $(AR) qcsD $@ $(filter %.o,$^)
 
 shared_sources := $(foreach r,$(PIC_ROOMS),$(call sources,$r))
 SONAME := libtraceplane.so.0
 
 $(P)/libtraceplane.a: $(call object,$(shared_sources))
 	@$(if $(Q),echo "  AR   $@")
-	$(Q)rm -f $@ && $(AR) rcsD $@ $^
+	$(Q)rm -f $@ && $(AR) qcsD $@ $^
 
 $(P)/libtraceplane.so: $(call object,$(shared_sources)) mk/libtraceplane.map
 	@$(if $(Q),echo "  LD   $@")

@@ -77,8 +77,8 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (10)
 fuzz-run: $(FUZZ_PROGRAMS)
 	$(Q)tests/run-fuzz $(FUZZ_SECONDS) $(B)/fuzz-work $(FUZZ_PROGRAMS)
 
-lint: $(foreach r,$(ROOMS) tests,build/include/$r/.made) ## what needs no run
-	$(Q)tests/lint/run
+lint: $(foreach r,$(ROOMS) tests,build/include/$r/.made) ## what needs no run; GATES="sizes docs" runs those
+	$(Q)tests/lint/run $(GATES)
 
 lint-selftest: ## each lint gate catches what it is for
 	$(Q)tests/lint/selftest
