@@ -15,13 +15,21 @@ struct tp_pf_writer;
 
 /* Zero means the default, where one is named. */
 struct tp_pf_writer_opts {
-    uint32_t stream_no;   /* 1 to 65535; the sequence id, and in every track uuid */
-    bool is_sealed;       /* false: self-contained payload of a log (descriptors and
+    uint32_t stream_no;  /* 1 to 65535; the sequence id, and in every track uuid */
+    bool is_sealed;      /* false: self-contained payload of a log (descriptors and
                              "state cleared" inline); true: a sealed stream, whose
                              descriptors and clearing packet are in the header */
-    uint32_t intern_max;  /* most interned strings a kind; default 65536 */
-    size_t intern_bytes;  /* most bytes of interned strings; default 8 MiB */
+    bool has_one_reader; /* all events until the next reset come from one reader, so
+                             equal iid means equal bytes and saves a look-up */
+    uint32_t intern_max; /* most interned strings a kind; default 65536 */
+    size_t intern_bytes; /* most bytes of interned strings a kind; default 8 MiB */
 };
+
+#define TP_PF_INLINE_BYTES 1024     /* longer names are never interned */
+#define TP_PF_EVENT_MAX (15u << 20) /* longest packet written, in bytes */
+#define TP_PF_TRACKS_MAX (1u << 22) /* largest track->index + 1 */
+#define TP_PF_LANES_MAX (1u << 16)  /* largest track->lane + 1 */
+#define TP_PF_SERIES_MAX 65536u     /* most counter series of a stream */
 
 /*
  * Create a writer.
@@ -45,7 +53,9 @@ void tp_pf_writer_reset(struct tp_pf_writer *w);
  *
  * ev  ts_ns and ts_ns + dur_ns must not be negative in a sealed stream.
  *
- * TP_ENOMEM, TP_EQUOTA  nothing of the event is in out.
+ * TP_EQUOTA  it is longer than TP_PF_EVENT_MAX, on a track over TP_PF_TRACKS_MAX or
+ *            TP_PF_LANES_MAX, or over the limit of out; nothing of it is in out.
+ * TP_ENOMEM  nothing of the event is in out.
  */
 int tp_pf_writer_event(struct tp_pf_writer *w, const struct tp_event *ev,
                        struct tp_buf *out, struct tp_err *err);
@@ -76,20 +86,27 @@ int tp_pf_writer_private(struct tp_pf_writer *w, const struct tp_event *ev,
 int tp_pf_writer_ghost(struct tp_pf_writer *w, const struct tp_event *ev,
                        struct tp_buf *out, struct tp_err *err);
 
-/* The uuid that this writer uses for a track: (stream_no << 40) | (lane << 24) |
- * (index + 1) kept below 2^56; counter series get uuids of their own above it. */
+/*
+ * The uuid that a sealed stream uses for a track, below 2^58:
+ *
+ *     lane (16 bits) | index (22 bits) | stream_no (16 bits) | 0 (2 bits: kind)
+ *
+ * Small numbers come lowest, so that most take three or four bytes. Counter series
+ * have kind 1 and their number in place of the index. Kinds 2 and 3 are free
+ * for the writer of the header, see tp_pf_uuid() in pf_descriptor.h.
+ */
 uint64_t tp_pf_track_uuid(uint32_t stream_no, uint32_t index, uint32_t lane);
 
 /* One counter series that the writer met: what a header needs to describe it. */
 struct tp_pf_series {
     uint64_t uuid;
-    const struct tp_track *track; /* whose pid the counter belongs to; the event's */
-    struct tp_str counter;        /* the event's name */
+    const struct tp_track *track; /* whose pid it belongs to: that of the first event */
+    struct tp_str counter;        /* the event's name, with its id when it has one */
     struct tp_str series;         /* the argument's name */
 };
 
 /* The counter series met since the last reset: an array that lives until the next
- * call; *n is its length. */
+ * call, as do the tracks and texts in it; *n is its length. NULL when there are none. */
 const struct tp_pf_series *tp_pf_writer_series(const struct tp_pf_writer *w, size_t *n);
 
 #endif
