@@ -20,6 +20,7 @@
 
 struct tp_engine;
 struct tp_err;
+struct tp_pool;
 struct tp_problem;
 
 /* Who registers. Strings are borrowed. */
@@ -65,7 +66,7 @@ struct tp_producer_list {
     struct tp_producer_view *items;
     size_t n;
     bool has_more;
-    struct tp_arena *arena; /* private */
+    struct tp_pool *pool; /* private */
 };
 
 /* Release a list. NULL is allowed. */

@@ -16,7 +16,7 @@
 #include "core/typeset.h"
 #include "engine/traces.h"
 
-struct tp_arena;
+struct tp_pool;
 struct tp_filter;
 
 /* A move of the life cycle. */
@@ -140,7 +140,7 @@ struct tp_trace_view {
     uint64_t bytes;          /* on disk */
     uint64_t late_batches;   /* posted after the end: refused */
     uint64_t late_events;    /* in those of them that were read */
-    struct tp_arena *arena;  /* private: what all of it lives in */
+    struct tp_pool *pool;    /* private: what all of it lives in */
 };
 
 /* Release a view. NULL is allowed. */

@@ -1,0 +1,40 @@
+/*
+ * identity.h - who a producer is, with memory of its own.
+ *
+ * The same facts as struct tp_row_identity, owned. One thread at a time.
+ */
+#ifndef TP_ENGINE_IDENTITY_H
+#define TP_ENGINE_IDENTITY_H
+
+#include <stdint.h>
+
+#include "engine/trace_views.h"
+#include "store/rows.h"
+
+struct tp_err;
+struct tp_pool;
+
+/* Embed it. Texts are never NULL after tp_identity_init(). */
+struct tp_identity {
+    const char *id, *name, *kind, *host, *backend, *device;
+    int64_t rank;
+    int64_t pid;
+    uint32_t world_size;
+    char *block; /* what the texts live in */
+};
+
+/* Copy from a row or request. TP_ENOMEM: nothing changed. */
+int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from,
+                     struct tp_err *err);
+
+/* Release the texts. All-zero is allowed. */
+void tp_identity_fini(struct tp_identity *who);
+
+/* The same as a row; borrows the texts. */
+struct tp_row_identity tp_identity_row(const struct tp_identity *who);
+
+/* The same as part of a view, in its pool. */
+struct tp_identity_view tp_identity_view(const struct tp_identity *who,
+                                         struct tp_pool *pool);
+
+#endif

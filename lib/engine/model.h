@@ -1,0 +1,179 @@
+/*
+ * model.h - the engine's own objects: jobs, producers, traces and what is in them.
+ *
+ * For the files of this room only. All of it is guarded by the engine's control lock,
+ * except what says otherwise.
+ *
+ *   engine --> jobs --> producers
+ *          --> traces --> streams, members (a member ties a producer to a trace)
+ */
+#ifndef TP_ENGINE_MODEL_H
+#define TP_ENGINE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "base/strmap.h"
+#include "core/counts.h"
+#include "core/limits.h"
+#include "core/quota.h"
+#include "core/session.h"
+#include "core/typemap.h"
+#include "engine/engine.h"
+#include "engine/identity.h"
+#include "engine/spec.h"
+
+struct tp_stream_log;
+
+#define TP_STALE_NS UINT64_C(60000000000) /* a producer that was silent for so long */
+#define TP_ARM_NS UINT64_C(2000000000)    /* most to wait for acks of "prepare" */
+#define TP_MARGIN_NS UINT64_C(5000000)    /* from the last ack to the common start */
+#define TP_KEY_LIFE_NS UINT64_C(86400000000000) /* how long an idempotency key counts */
+#define TP_SEAL_TRIES 3
+#define TP_RETRY_NS UINT64_C(1000000000) /* after a failure of store or disk */
+
+struct tp_job {
+    char name[TP_JOB_NAME_MAX_BYTES + 1];
+    uint64_t created_ns;
+    bool is_stored;
+    struct tp_registry *registry; /* readers of it need no lock */
+    size_t n_types_stored;
+    struct tp_trace *active; /* at most one */
+    size_t n_producers;
+    size_t n_traces;
+};
+
+struct tp_producer {
+    struct tp_identity who;
+    struct tp_job *job;
+    char *capabilities;
+    uint64_t registered_ns;
+    uint64_t seen_wall_ns;
+    uint64_t seen_mono_ns;
+    bool has_synced; /* it takes commands */
+    uint64_t step;
+    bool has_clock;
+    int64_t clock_offset_ns;
+    uint64_t clock_error_ns;
+    struct tp_member *member; /* in the active trace of its job; NULL = in none */
+    char cancel_id[TP_TRACE_ID_BYTES]; /* a trace that it must still be told to drop */
+    bool cancel_was_sent;
+    uint64_t given; /* bit set of commands of `member` that were sent at least once */
+};
+
+enum tp_member_state {
+    TP_MEMBER_UNMATCHED,
+    TP_MEMBER_WAITING,
+    TP_MEMBER_ARMED,
+    TP_MEMBER_RECORDING,
+    TP_MEMBER_FLUSHING,
+    TP_MEMBER_DONE,
+    TP_MEMBER_REFUSED,
+    TP_MEMBER_LOST,
+    TP_MEMBER_STATES
+};
+
+struct tp_member {
+    struct tp_trace *trace;
+    struct tp_identity who;
+    enum tp_member_state state;
+    char reason[128];
+    uint32_t stream_no;
+    uint64_t step, base_step;
+    uint64_t started_ns; /* server's clock */
+    struct tp_counts reported;
+    bool has_clock;
+    int64_t clock_offset_ns;
+    uint64_t clock_error_ns;
+    bool is_dirty; /* differs from its row */
+};
+
+enum tp_stream_state {
+    TP_STREAM_HIDDEN, /* its number is taken, but nothing was committed yet */
+    TP_STREAM_OPEN,
+    TP_STREAM_SEALING,
+    TP_STREAM_SEALED,
+    TP_STREAM_FAILED,
+    TP_STREAM_STATES
+};
+
+struct tp_stream {
+    struct tp_trace *trace;
+    uint32_t no;
+    struct tp_identity who;
+    bool is_file;
+    char *file_name; /* may be NULL */
+    enum tp_stream_state state;
+    size_t n_uploads; /* open ones */
+    char reason[160];
+    char damage[160];
+    struct tp_counts counts;
+    uint64_t batches, duplicates;
+    bool has_times;
+    int64_t first_ns, last_ns;
+    unsigned n_tries;          /* seals that failed */
+    uint64_t retry_ns;         /* not before, monotonic */
+    struct tp_lock lock;       /* guards log: append and snapshot */
+    struct tp_stream_log *log; /* NULL: not open */
+};
+
+struct tp_trace {
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_engine *engine;
+    struct tp_job *job;
+    struct tp_trace *newer, *older; /* in order of id */
+    size_t refs;                    /* uploads and work that point here */
+    bool is_deleted;                /* no longer in the engine: the last ref frees it */
+    struct tp_spec spec;
+    struct tp_filter *filter;
+    struct tp_typemap *types; /* NULL when final */
+    uint32_t n_types;         /* of the registry when it was made */
+    struct tp_session session;
+    size_t n_moves_stored;
+    uint64_t version;
+    uint64_t created_ns;
+    uint64_t start_at_ns; /* wall; 0 = not yet known */
+    uint64_t retry_ns;    /* a due move failed in the store: not before, monotonic */
+    bool has_frozen;      /* holds a freeze of the registry */
+    bool is_sealing;      /* stopping, and takes no more data */
+    bool is_purging;      /* its blobs go as soon as nobody writes them */
+    char outcome[16];
+    char reason[TP_SESSION_CAUSE_BYTES * 2];
+    size_t n_uploads;      /* open */
+    size_t n_committing;   /* appending at this moment */
+    size_t n_working;      /* seals that run */
+    struct tp_quota quota; /* bytes */
+    struct tp_member **members;
+    size_t n_members;
+    struct tp_stream **streams; /* by number - 1 */
+    size_t n_streams;
+    struct tp_strmap by_key; /* event streams: see tp_stream_key() */
+    uint64_t late_batches, late_events;
+};
+
+struct tp_key {
+    char *fingerprint;
+    char trace_id[TP_TRACE_ID_BYTES];
+    uint64_t created_ns;
+};
+
+struct tp_engine {
+    struct tp_lock lock; /* the control lock: all below but opts */
+    struct tp_engine_opts opts;
+    struct tp_limits limits;
+    char *version, *host;
+    struct tp_strmap jobs;      /* name -> tp_job */
+    struct tp_strmap traces;    /* id -> tp_trace */
+    struct tp_strmap producers; /* id -> tp_producer */
+    struct tp_strmap keys;      /* idempotency key -> tp_key */
+    struct tp_trace *newest;
+    uint8_t last_id[16]; /* the newest id in binary, so that ids only grow */
+    uint64_t n_active;
+    uint64_t last_key_sweep_ns;
+    uint64_t n_snapshots; /* downloads of active traces that are open */
+    struct tp_engine_stats stats;
+};
+
+#endif

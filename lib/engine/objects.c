@@ -1,0 +1,364 @@
+#include "engine/objects.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "core/filter.h"
+#include "engine/pool.h"
+#include "engine/problem.h"
+
+struct tp_job *tp_job_find(struct tp_engine *e, struct tp_str name)
+{
+    return tp_strmap_get(&e->jobs, name.ptr, name.len);
+}
+
+int tp_job_get(struct tp_engine *e, struct tp_str name, uint64_t wall_ns,
+               struct tp_job **out, struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_registry_options options = {.on_collision = e->opts.on_collision,
+                                          .max_types = e->limits.types_per_job};
+    struct tp_job *job = tp_job_find(e, name);
+    int rc;
+
+    if (job != NULL) {
+        *out = job;
+        return TP_OK;
+    }
+    if (tp_strmap_len(&e->jobs) >= e->limits.jobs)
+        return tp_problem_limit(problem, "max-jobs", "jobs", e->limits.jobs,
+                                tp_strmap_len(&e->jobs) + 1, err);
+    assert(name.len <= TP_JOB_NAME_MAX_BYTES);
+    job = calloc(1, sizeof(*job));
+    if (job == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a job");
+    memcpy(job->name, name.ptr, name.len);
+    job->created_ns = wall_ns;
+    rc = tp_registry_new(&options, &job->registry, err);
+    if (rc == TP_OK)
+        rc = tp_strmap_put(&e->jobs, name.ptr, name.len, job, err);
+    if (rc != TP_OK) {
+        tp_job_free(job);
+        return rc;
+    }
+    *out = job;
+    return TP_OK;
+}
+
+void tp_job_drop_new(struct tp_engine *e, struct tp_job *job)
+{
+    if (job == NULL || job->is_stored)
+        return;
+    tp_strmap_remove(&e->jobs, job->name, strlen(job->name));
+    tp_job_free(job);
+}
+
+void tp_job_free(struct tp_job *job)
+{
+    if (job == NULL)
+        return;
+    tp_registry_free(job->registry);
+    free(job);
+}
+
+int tp_trace_new(struct tp_engine *e, struct tp_job *job, struct tp_trace **out,
+                 struct tp_err *err)
+{
+    struct tp_trace *t = calloc(1, sizeof(*t));
+
+    if (t == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a trace");
+    t->engine = e;
+    t->job = job;
+    *out = t;
+    return TP_OK;
+}
+
+int tp_trace_link(struct tp_trace *t, struct tp_err *err)
+{
+    struct tp_engine *e = t->engine;
+    int rc = tp_strmap_put(&e->traces, t->id, strlen(t->id), t, err);
+
+    if (rc != TP_OK)
+        return rc;
+    t->older = e->newest;
+    if (t->older != NULL)
+        t->older->newer = t;
+    e->newest = t;
+    t->job->n_traces++;
+    return TP_OK;
+}
+
+void tp_trace_unlink(struct tp_trace *t)
+{
+    struct tp_engine *e = t->engine;
+
+    tp_strmap_remove(&e->traces, t->id, strlen(t->id));
+    if (t->newer != NULL)
+        t->newer->older = t->older;
+    else
+        e->newest = t->older;
+    if (t->older != NULL)
+        t->older->newer = t->newer;
+    t->job->n_traces--;
+    t->is_deleted = true;
+    if (t->refs == 0)
+        tp_trace_free(t);
+}
+
+static void free_stream(struct tp_stream *s)
+{
+    tp_identity_fini(&s->who);
+    tp_lock_fini(&s->lock);
+    free(s->file_name);
+    free(s);
+}
+
+void tp_trace_free(struct tp_trace *t)
+{
+    if (t == NULL)
+        return;
+    for (size_t i = 0; i < t->n_members; i++) {
+        tp_identity_fini(&t->members[i]->who);
+        free(t->members[i]);
+    }
+    for (size_t i = 0; i < t->n_streams; i++)
+        free_stream(t->streams[i]);
+    free(t->members);
+    free(t->streams);
+    tp_strmap_fini(&t->by_key);
+    tp_filter_unref(t->filter);
+    tp_typemap_unref(t->types);
+    tp_spec_fini(&t->spec);
+    free(t);
+}
+
+void tp_trace_ref(struct tp_trace *t)
+{
+    t->refs++;
+}
+
+void tp_trace_unref(struct tp_trace *t)
+{
+    assert(t->refs > 0);
+    if (--t->refs == 0 && t->is_deleted)
+        tp_trace_free(t);
+}
+
+int tp_trace_find(struct tp_engine *e, struct tp_str id, struct tp_trace **out,
+                  struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_trace *t = tp_strmap_get(&e->traces, id.ptr, id.len);
+
+    if (t == NULL)
+        return tp_problem_not_found(problem, "trace", id, err);
+    *out = t;
+    return TP_OK;
+}
+
+bool tp_trace_is_active(const struct tp_trace *t)
+{
+    return !tp_session_state_is_final(t->session.state);
+}
+
+const char *tp_trace_state_name(const struct tp_trace *t)
+{
+    return tp_session_state_name(t->session.state);
+}
+
+/* Make room for one more pointer; arrays grow by doubling at powers of two. */
+static int grow(void **array, size_t n, struct tp_err *err)
+{
+    void *bigger;
+
+    if ((n & (n - 1)) != 0)
+        return TP_OK;
+    bigger = realloc(*array, (n == 0 ? 1 : 2 * n) * sizeof(void *));
+    if (bigger == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a trace");
+    *array = bigger;
+    return TP_OK;
+}
+
+int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
+                  struct tp_member **out, struct tp_err *err)
+{
+    void *array = t->members;
+    struct tp_member *m = NULL;
+    int rc = grow(&array, t->n_members, err);
+
+    t->members = array;
+    if (rc != TP_OK)
+        return rc;
+    m = calloc(1, sizeof(*m));
+    if (m == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a producer");
+    rc = tp_identity_init(&m->who, who, err);
+    if (rc != TP_OK) {
+        free(m);
+        return rc;
+    }
+    m->trace = t;
+    m->is_dirty = true;
+    t->members[t->n_members++] = m;
+    *out = m;
+    return TP_OK;
+}
+
+struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id)
+{
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (strcmp(t->members[i]->who.id, producer_id) == 0)
+            return t->members[i];
+    }
+    return NULL;
+}
+
+int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,
+                  struct tp_str file_name, struct tp_stream **out,
+                  struct tp_problem *problem, struct tp_err *err)
+{
+    uint64_t most = t->engine->limits.streams_per_trace;
+    void *array = t->streams;
+    struct tp_stream *s = NULL;
+    int rc;
+
+    if (t->n_streams >= most)
+        return tp_problem_limit(problem, "max-streams-per-trace", "streams", most,
+                                t->n_streams + 1, err);
+    rc = grow(&array, t->n_streams, err);
+    t->streams = array;
+    if (rc != TP_OK)
+        return rc;
+    s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a stream");
+    tp_lock_init(&s->lock);
+    s->trace = t;
+    s->is_file = is_file;
+    s->no = (uint32_t)t->n_streams + 1;
+    rc = tp_stream_rename(s, who, file_name, err);
+    if (rc != TP_OK) {
+        free_stream(s);
+        return rc;
+    }
+    t->streams[t->n_streams++] = s;
+    *out = s;
+    return TP_OK;
+}
+
+int tp_stream_rename(struct tp_stream *s, const struct tp_row_identity *who,
+                     struct tp_str file_name, struct tp_err *err)
+{
+    struct tp_identity fresh = {0};
+    char *name = malloc(file_name.len + 1);
+    int rc;
+
+    if (name == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a stream");
+    rc = tp_identity_init(&fresh, who, err);
+    if (rc != TP_OK) {
+        free(name);
+        return rc;
+    }
+    if (file_name.len != 0)
+        memcpy(name, file_name.ptr, file_name.len);
+    name[file_name.len] = '\0';
+    free(s->file_name);
+    s->file_name = name;
+    tp_identity_fini(&s->who);
+    s->who = fresh;
+    return TP_OK;
+}
+
+#define KEY_BYTES 192
+
+/* The key of a stream of events: its rank, a blank, its name. Names are at most 127
+ * bytes; a longer one cannot be. */
+static size_t stream_key(struct tp_str name, int64_t rank, char *out)
+{
+    int n = snprintf(out, KEY_BYTES, "%lld %.*s", (long long)rank, (int)name.len,
+                     name.len == 0 ? "" : name.ptr);
+
+    return n < KEY_BYTES ? (size_t)n : KEY_BYTES - 1;
+}
+
+struct tp_stream *tp_stream_find(const struct tp_trace *t, struct tp_str name,
+                                 int64_t rank)
+{
+    char key[KEY_BYTES];
+    size_t n = stream_key(name, rank, key);
+
+    return tp_strmap_get(&t->by_key, key, n);
+}
+
+int tp_stream_publish(struct tp_stream *s, struct tp_err *err)
+{
+    char key[KEY_BYTES];
+    size_t n = stream_key(tp_str_of(s->who.name), s->who.rank, key);
+
+    return tp_strmap_put(&s->trace->by_key, key, n, s, err);
+}
+
+int tp_producer_add(struct tp_job *job, struct tp_engine *e,
+                    const struct tp_row_identity *who, struct tp_str capabilities,
+                    struct tp_producer **out, struct tp_err *err)
+{
+    struct tp_producer *p = calloc(1, sizeof(*p));
+    int rc;
+
+    if (p == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a producer");
+    p->job = job;
+    p->capabilities = malloc(capabilities.len + 1);
+    if (p->capabilities == NULL) {
+        rc = tp_fail(err, TP_ENOMEM, "no memory for a producer");
+        goto fail;
+    }
+    if (capabilities.len != 0)
+        memcpy(p->capabilities, capabilities.ptr, capabilities.len);
+    p->capabilities[capabilities.len] = '\0';
+    rc = tp_identity_init(&p->who, who, err);
+    if (rc != TP_OK)
+        goto fail;
+    rc = tp_strmap_put(&e->producers, p->who.id, strlen(p->who.id), p, err);
+    if (rc != TP_OK)
+        goto fail;
+    job->n_producers++;
+    *out = p;
+    return TP_OK;
+
+fail:
+    tp_producer_free(p);
+    return rc;
+}
+
+void tp_producer_drop(struct tp_engine *e, struct tp_producer *p)
+{
+    tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
+    p->job->n_producers--;
+    tp_producer_free(p);
+}
+
+void tp_producer_free(struct tp_producer *p)
+{
+    if (p == NULL)
+        return;
+    tp_identity_fini(&p->who);
+    free(p->capabilities);
+    free(p);
+}
+
+struct tp_producer *tp_producer_find(struct tp_engine *e, struct tp_str id)
+{
+    return tp_strmap_get(&e->producers, id.ptr, id.len);
+}
+
+void tp_key_free(struct tp_key *key)
+{
+    if (key == NULL)
+        return;
+    free(key->fingerprint);
+    free(key);
+}

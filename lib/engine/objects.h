@@ -1,0 +1,103 @@
+/*
+ * objects.h - make, find, link and release the objects of model.h.
+ *
+ * Nothing here writes the store or judges a request. The caller holds the control lock.
+ */
+#ifndef TP_ENGINE_OBJECTS_H
+#define TP_ENGINE_OBJECTS_H
+
+#include "engine/model.h"
+
+/* Write a new id, greater than all before, at least TP_TRACE_ID_BYTES bytes. */
+void tp_new_id(struct tp_engine *e, struct tp_now now, char *out);
+
+/* Tell the newest id that was read from the store, so that new ones are greater. */
+void tp_note_id(struct tp_engine *e, struct tp_str id);
+
+/* The job of that name, or NULL. */
+struct tp_job *tp_job_find(struct tp_engine *e, struct tp_str name);
+
+/*
+ * The job of that name, made when it is not there; then it is not in the store yet.
+ *
+ * TP_EQUOTA  too many (LIMIT_EXCEEDED). TP_ENOMEM. Nothing was made.
+ */
+int tp_job_get(struct tp_engine *e, struct tp_str name, uint64_t wall_ns,
+               struct tp_job **out, struct tp_problem *problem, struct tp_err *err);
+
+/* Take back a job that tp_job_get() has made and that did not get into the store. */
+void tp_job_drop_new(struct tp_engine *e, struct tp_job *job);
+
+/* Release a job. */
+void tp_job_free(struct tp_job *job);
+
+/* A trace in no state, not linked anywhere. TP_ENOMEM. */
+int tp_trace_new(struct tp_engine *e, struct tp_job *job, struct tp_trace **out,
+                 struct tp_err *err);
+
+/* Put a trace into the engine's map and list. TP_ENOMEM: it is not there. */
+int tp_trace_link(struct tp_trace *t, struct tp_err *err);
+
+/* Take it out again; it is released when nothing refers to it. */
+void tp_trace_unlink(struct tp_trace *t);
+
+/* Release a trace that is not linked. NULL is allowed. */
+void tp_trace_free(struct tp_trace *t);
+
+/* Point to a trace, so that it outlives its deletion. */
+void tp_trace_ref(struct tp_trace *t);
+
+/* Stop pointing to it; the last one releases a deleted trace. */
+void tp_trace_unref(struct tp_trace *t);
+
+/* The trace of that id; TP_ENOTFOUND fills in problem. */
+int tp_trace_find(struct tp_engine *e, struct tp_str id, struct tp_trace **out,
+                  struct tp_problem *problem, struct tp_err *err);
+
+/* Whether it is not final. */
+bool tp_trace_is_active(const struct tp_trace *t);
+
+/* The name of its state. */
+const char *tp_trace_state_name(const struct tp_trace *t);
+
+/* Append a member; *out is owned by the trace. TP_ENOMEM. */
+int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
+                  struct tp_member **out, struct tp_err *err);
+
+/* The member of that producer, or NULL. */
+struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id);
+
+/* Append a stream with the next number, HIDDEN. TP_EQUOTA (LIMIT_EXCEEDED), TP_ENOMEM. */
+int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,
+                  struct tp_str file_name, struct tp_stream **out,
+                  struct tp_problem *problem, struct tp_err *err);
+
+/* Give a hidden stream another owner. TP_ENOMEM: as before. */
+int tp_stream_rename(struct tp_stream *s, const struct tp_row_identity *who,
+                     struct tp_str file_name, struct tp_err *err);
+
+/* The stream of events of that name and rank, or NULL. */
+struct tp_stream *tp_stream_find(const struct tp_trace *t, struct tp_str name,
+                                 int64_t rank);
+
+/* Let tp_stream_find() find it. TP_ENOMEM. */
+int tp_stream_publish(struct tp_stream *s, struct tp_err *err);
+
+/* Append a producer to its job. TP_ENOMEM. */
+int tp_producer_add(struct tp_job *job, struct tp_engine *e,
+                    const struct tp_row_identity *who, struct tp_str capabilities,
+                    struct tp_producer **out, struct tp_err *err);
+
+/* Take a producer out and release it. */
+void tp_producer_drop(struct tp_engine *e, struct tp_producer *p);
+
+/* Release a producer that is not linked. */
+void tp_producer_free(struct tp_producer *p);
+
+/* The producer of that id, or NULL. */
+struct tp_producer *tp_producer_find(struct tp_engine *e, struct tp_str id);
+
+/* Release a key. */
+void tp_key_free(struct tp_key *key);
+
+#endif

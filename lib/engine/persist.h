@@ -1,0 +1,55 @@
+/*
+ * persist.h - the objects of the model as rows of the store.
+ *
+ * Every function gives TP_OK or the code of the store, with the rows as they were, unless
+ * it says otherwise. The caller holds the control lock.
+ */
+#ifndef TP_ENGINE_PERSIST_H
+#define TP_ENGINE_PERSIST_H
+
+#include "engine/model.h"
+
+/* Begin a transaction; counts its failure. */
+int tp_persist_begin(struct tp_engine *e, struct tp_err *err);
+
+/* Commit it when rc is TP_OK, else roll it back. Returns rc, or why the commit failed. */
+int tp_persist_end(struct tp_engine *e, int rc, struct tp_err *err);
+
+/* Write the job when it is not in the store; part of a transaction. The caller sets
+ * is_stored after the commit. */
+int tp_persist_job(struct tp_engine *e, struct tp_job *job, struct tp_err *err);
+
+/* Write the types of a job beyond n_types_stored; part of a transaction. */
+int tp_persist_types(struct tp_engine *e, struct tp_job *job, uint64_t wall_ns,
+                     struct tp_err *err);
+
+/* Write trace, new moves and changed members; part of a transaction.
+ * tp_persist_trace_done() after the commit. */
+int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
+                          struct tp_err *err);
+
+/* Remember that all of it is in the store. */
+void tp_persist_trace_done(struct tp_trace *t);
+
+/* All three in a transaction of its own. */
+int tp_persist_trace(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
+                     struct tp_err *err);
+
+/* Write a stream. */
+int tp_persist_stream(struct tp_engine *e, const struct tp_stream *s,
+                      struct tp_err *err);
+
+/* Write a producer. */
+int tp_persist_producer(struct tp_engine *e, const struct tp_producer *p,
+                        struct tp_err *err);
+
+/* The names of the states in rows and views. */
+const char *tp_member_state_name(enum tp_member_state state);
+/* Likewise. */
+const char *tp_stream_state_name(enum tp_stream_state state);
+/* The state of that name, or -1. */
+int tp_member_state_find(struct tp_str name);
+/* Likewise. */
+int tp_stream_state_find(struct tp_str name);
+
+#endif
