@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/intern.h"
+
 #define NO_NAME UINT32_MAX
 #define RECORD_BYTES_MAX (UINT32_C(1) << 31)
 
@@ -31,6 +33,7 @@ void tp_rec_names_fini(struct tp_rec_names *names)
         names->cap[use] = 0;
     }
     tp_arena_fini(&names->arena);
+    names->bytes = 0;
 }
 
 static int grow_known(struct tp_rec_names *names, enum tp_rec_use use, uint32_t iid,
@@ -63,16 +66,18 @@ static int learn_name(struct tp_rec_names *names, enum tp_rec_use use,
     }
     *iid = 0;
     if (name->iid == 0 || name->iid >= names->names_max ||
-        name->len > names->bytes_max - names->arena.total_bytes)
+        name->len > names->bytes_max - names->bytes)
         return TP_OK;
     if (name->iid >= names->cap[use]) {
         rc = grow_known(names, use, name->iid, err);
         if (rc != TP_OK)
             return rc;
     }
-    rc = tp_arena_dup(&names->arena, (struct tp_str){name->ptr, name->len}, &copy, err);
+    rc = tp_intern_copy(&names->arena, (struct tp_str){name->ptr, name->len}, &copy,
+                        err);
     if (rc != TP_OK)
         return rc;
+    names->bytes += copy.len;
     names->known[use][name->iid] = copy;
     *iid = name->iid;
     return TP_OK;

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
-#include "trace/arena.h"
 #include "trace/event.h"
 
 /* What a name is used as; each use has numbers of its own. */
@@ -27,6 +27,7 @@ struct tp_rec_names {
     struct tp_str *known[TP_REC_USES]; /* by iid; ptr NULL = not seen */
     uint32_t cap[TP_REC_USES];
     struct tp_arena arena; /* the bytes; private */
+    size_t bytes;          /* of strings so far */
     size_t bytes_max;      /* most bytes of strings; 0 = none is kept */
     uint32_t names_max;    /* numbers from here on are not kept */
 };

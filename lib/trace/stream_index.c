@@ -14,8 +14,9 @@
 
 #include <stdlib.h>
 
+#include "base/arena.h"
 #include "base/json_write.h"
-#include "trace/arena.h"
+#include "trace/intern.h"
 #include "trace/stream_index_fields.h"
 
 struct tp_index_arena {
@@ -61,7 +62,7 @@ int tp_stream_index_dup(struct tp_stream_index *ix, struct tp_str s, struct tp_s
         if (ix->arena == NULL)
             return tp_fail(err, TP_ENOMEM, "no memory for an index");
     }
-    return tp_arena_dup(&ix->arena->bytes, s, out, err);
+    return tp_intern_copy(&ix->arena->bytes, s, out, err);
 }
 
 int tp_stream_index_dup_id(struct tp_stream_index *ix, const struct tp_id *in,
