@@ -14,6 +14,7 @@
 #include "base/err.h"
 
 #define PROBES 32
+#define KEEP_BYTES ((size_t)1 << 20) /* of strings, for reuse after a reset */
 #define FIRST_CAP 64
 #define SLOTS_PER_TEXT 4
 
@@ -68,6 +69,21 @@ static uint32_t hash_of(struct tp_str s)
     return (uint32_t)(h ^ (h >> 32));
 }
 
+int tp_intern_copy(struct tp_arena *a, struct tp_str s, struct tp_str *out,
+                   struct tp_err *err)
+{
+    char *copy;
+    int rc = tp_arena_room(a, s.len + 1, &copy, err);
+
+    if (rc != TP_OK)
+        return rc;
+    if (s.len > 0)
+        memcpy(copy, s.ptr, s.len);
+    tp_arena_take(a, s.len + 1);
+    *out = (struct tp_str){copy, s.len};
+    return TP_OK;
+}
+
 void tp_intern_fini(struct tp_intern *t)
 {
     if (t == NULL)
@@ -80,6 +96,7 @@ void tp_intern_fini(struct tp_intern *t)
     t->cap = 0;
     t->n_slots = 0;
     t->n = 0;
+    t->used_bytes = 0;
 }
 
 void tp_intern_reset(struct tp_intern *t)
@@ -87,7 +104,8 @@ void tp_intern_reset(struct tp_intern *t)
     if (t->n > 0)
         memset(t->slots, 0, t->n_slots * sizeof(*t->slots));
     t->n = 0;
-    tp_arena_reset(&t->arena);
+    tp_arena_reset(&t->arena, KEEP_BYTES);
+    t->used_bytes = 0;
 }
 
 /* The slot of s, or the free one where it may go, or NULL: none within reach. */
@@ -162,7 +180,7 @@ int tp_intern_add(struct tp_intern *t, struct tp_str s, uint32_t *iid,
         }
     }
     if (t->n >= t->n_max || s.len > INT32_MAX ||
-        s.len > t->bytes_max - t->arena.total_bytes) {
+        s.len > t->bytes_max - t->used_bytes) {
         *iid = 0;
         return TP_OK;
     }
@@ -176,9 +194,10 @@ int tp_intern_add(struct tp_intern *t, struct tp_str s, uint32_t *iid,
         *iid = 0;
         return TP_OK;
     }
-    rc = tp_arena_dup(&t->arena, s, &copy, err);
+    rc = tp_intern_copy(&t->arena, s, &copy, err);
     if (rc != TP_OK)
         return rc;
+    t->used_bytes += s.len;
     t->texts[t->n++] = copy;
     *slot = (struct tp_intern_slot){hash, t->n};
     *iid = t->n;

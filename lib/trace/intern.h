@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trace/arena.h"
+#include "base/arena.h"
+#include "base/str.h"
 
 struct tp_err;
 
@@ -36,7 +37,18 @@ struct tp_intern {
     struct tp_intern_slot *slots;
     size_t n_slots; /* 0 or a power of two */
     struct tp_arena arena;
+    size_t used_bytes; /* of arena */
 };
+
+/*
+ * Copy s into an arena.
+ *
+ * out  the copy, not NULL even when it is empty; lives as long as pieces of a do.
+ *
+ * TP_ENOMEM  nothing changed.
+ */
+int tp_intern_copy(struct tp_arena *a, struct tp_str s, struct tp_str *out,
+                   struct tp_err *err);
 
 /* Release all memory; the limits stay. All-zero is allowed. */
 void tp_intern_fini(struct tp_intern *t);

@@ -16,6 +16,7 @@
 #include "trace/pf_writer.h"
 
 #define HASH_BITS 40 /* and two for the kind: six bytes as a varint */
+#define KEEP_BYTES ((size_t)1 << 20)
 #define KEY_BYTES_MAX ((size_t)64 << 20)
 
 void tp_pf_objects_fini(struct tp_pf_objects *o)
@@ -39,7 +40,7 @@ void tp_pf_objects_reset(struct tp_pf_objects *o)
 {
     tp_intern_reset(&o->numbers);
     tp_intern_reset(&o->uuids);
-    tp_arena_reset(&o->arena);
+    tp_arena_reset(&o->arena, KEEP_BYTES);
     if (o->n_by_index > 0)
         memset(o->by_index, 0, o->n_by_index * sizeof(*o->by_index));
     o->n_series = 0;
@@ -89,7 +90,7 @@ static int key_id(struct tp_pf_objects *o, const struct tp_id *id, struct tp_err
 
 static int dup_id(struct tp_pf_objects *o, struct tp_id *id, struct tp_err *err)
 {
-    return id->kind == TP_ID_TEXT ? tp_arena_dup(&o->arena, id->text, &id->text, err)
+    return id->kind == TP_ID_TEXT ? tp_intern_copy(&o->arena, id->text, &id->text, err)
                                   : TP_OK;
 }
 
@@ -306,15 +307,15 @@ static int series_texts(struct tp_pf_objects *o, const struct tp_event *ev,
     int rc = put_counter_name(&text, ev, err);
 
     if (rc == TP_OK)
-        rc = tp_arena_dup(&o->arena, (struct tp_str){text.data, text.len},
+        rc = tp_intern_copy(&o->arena, (struct tp_str){text.data, text.len},
                           &object->counter, err);
     if (rc == TP_OK)
-        rc = tp_arena_dup(&o->arena, key, &object->series, err);
+        rc = tp_intern_copy(&o->arena, key, &object->series, err);
     text.len = 0;
     if (rc == TP_OK)
         rc = tp_pf_series_name(&text, object->counter, object->series, err);
     if (rc == TP_OK)
-        rc = tp_arena_dup(&o->arena, (struct tp_str){text.data, text.len},
+        rc = tp_intern_copy(&o->arena, (struct tp_str){text.data, text.len},
                           &object->shown, err);
     tp_buf_fini(&text);
     return rc;
