@@ -10,7 +10,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BINARY = os.environ.get("TRACEPLANED", os.path.join(ROOT, "build", "traceplaned"))
+BINARY = os.path.join(ROOT, os.environ.get("TRACEPLANED", "build/traceplaned"))
 
 
 class Service:

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import re
+import sys
 import unittest
 
 import chrome_compare
@@ -218,5 +219,14 @@ class Traces(Corpus):
             self.assertIn('"baseTimeNanoseconds"', head)
 
 
+def main():
+    result = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    failed = len(result.failures) + len(result.errors)
+    failed_tests = len({t.id().split(" ")[0] for t, _ in result.failures + result.errors})
+    print(f"corpus: {result.testsRun - failed_tests - len(result.skipped)} passed, {failed_tests} failed, "
+          f"{len(result.skipped)} skipped")
+    sys.exit(failed > 0)
+
+
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    main()

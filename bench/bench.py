@@ -1,0 +1,293 @@
+"""The figures of the service, each beside a yardstick that is measured in the same run.
+
+CPU figures are those of the service's process (user + system, from /proc), so they are "per core" whatever the
+load generator costs. Every figure is the median of several rounds. Nothing here is a test: it prints.
+"""
+
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, os.environ.get("TRACEPLANE_BUILD", "build"))
+BINARY = os.path.join(ROOT, os.environ.get("TRACEPLANED", os.path.join(BUILD, "traceplaned")))
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+ONLY = [w for w in os.environ.get("BENCH_ONLY", "").split(",") if w]
+BIG_GB = float(os.environ.get("BENCH_BIG_GB", "4"))
+ROUNDS = 5
+REAL_FILE = os.path.join(ROOT, "..", "shared", "traces", "cuda-109k-events.json.gz")
+failures = []
+
+
+def tool(name):
+    return os.path.join(BUILD, "bench", name)
+
+
+def report(name, text, value=None, target=None, at_most=False):
+    """One line; with a target, says whether it is met."""
+    verdict = ""
+    if target is not None:
+        met = value <= target if at_most else value >= target
+        verdict = f"  [{'<=' if at_most else '>='} {target:g}: {'met' if met else 'MISSED'}]"
+        if not met:
+            failures.append(name)
+    print(f"{name:26} {text}{verdict}", flush=True)
+
+
+class Service:
+    def __init__(self, *args):
+        self.data = tempfile.mkdtemp(prefix="traceplane-bench-")
+        self.process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:0", "--data-dir", self.data, *args],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            if found:
+                self.port = int(found.group(1))
+                break
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=60)
+        shutil.rmtree(self.data)
+
+    def cpu(self):
+        """CPU seconds of the service so far."""
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/statm") as f:
+            return int(f.read().split()[1]) * PAGE
+
+    def call(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        connection.request(method, path, body=body, headers=headers or {})
+        reply = connection.getresponse()
+        data = reply.read()
+        connection.close()
+        if reply.status >= 300:
+            raise RuntimeError(f"{method} {path}: {reply.status} {data[:500]}")
+        return data
+
+    def json(self, method, path, value=None):
+        body = None if value is None else json.dumps(value)
+        return json.loads(self.call(method, path, body, {"Content-Type": "application/json"}))
+
+    def trace(self, **request):
+        return self.json("POST", "/traces", request)["id"]
+
+    def stop_trace(self, trace):
+        self.json("POST", f"/traces/{trace}/stop")
+        while True:
+            view = self.json("GET", f"/traces/{trace}")
+            if view["state"] in ("complete", "failed"):
+                return view
+            time.sleep(0.01)
+
+    def post_events(self, trace, connections, batches, events):
+        """posted, accepted, filtered, rejected, bytes as the load generator added them up."""
+        out = subprocess.run([tool("post_events"), str(self.port), trace, str(connections), str(batches), str(events)],
+                             check=True, capture_output=True, text=True).stdout
+        return [int(n) for n in out.split()]
+
+    def fetch(self, path, headers=(), rss=None):
+        """Bytes, seconds to the first byte and CPU seconds of a download that is thrown away."""
+        before = self.cpu()
+        command = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{size_download} %{time_starttransfer}",
+                   *[f"-H{h}" for h in headers], f"http://127.0.0.1:{self.port}{path}"]
+        curl = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        while rss is not None and curl.poll() is None:
+            rss.append(self.rss())
+            time.sleep(0.01)
+        status, size, first = curl.communicate()[0].split()
+        if status != "200" or curl.returncode != 0:
+            raise RuntimeError(f"{path}: {status}, curl {curl.returncode}")
+        return int(size), float(first), self.cpu() - before
+
+
+def wrk(port, path, script=None, seconds=3):
+    command = ["wrk", "-t1", "-c64", f"-d{seconds}s", *(["-s", script] if script else []), f"http://127.0.0.1:{port}{path}"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    if "Non-2xx" in out or "Socket errors" in out:
+        raise RuntimeError(out)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1))
+
+
+def bench_rest(service):
+    """Small GET and POST of a known type, 64 keep-alive connections, against libmicrohttpd alone."""
+    body = json.dumps({"plugin": "ascend", "type_name": "KERNEL"})
+    service.call("POST", "/types", body)
+    answers = [service.call("GET", "/types/ascend.KERNEL"), service.call("POST", "/types", body)]
+    work = tempfile.mkdtemp()
+    paths = []
+    for i, answer in enumerate(answers):
+        paths.append(os.path.join(work, f"answer{i}"))
+        with open(paths[-1], "wb") as f:
+            f.write(answer)
+    script = os.path.join(work, "post.lua")
+    with open(script, "w") as f:
+        f.write(f"wrk.method = 'POST'\nwrk.body = '{body}'\nwrk.headers['Content-Type'] = 'application/json'\n")
+    bare = subprocess.Popen([tool("bare_mhd"), *paths], stdout=subprocess.PIPE, text=True)
+    port = int(bare.stdout.readline())
+    try:
+        for name, path, lua in (("rest.get", "/types/ascend.KERNEL", None), ("rest.post_type", "/types", script)):
+            ours, theirs = [], []
+            for _ in range(ROUNDS):
+                ours.append(wrk(service.port, path, lua))
+                theirs.append(wrk(port, path, lua))
+            a, b = statistics.median(ours), statistics.median(theirs)
+            ratio = statistics.median(x / y for x, y in zip(ours, theirs))
+            report(name, f"{ratio:.2f} x bare libmicrohttpd ({a:,.0f} against {b:,.0f} requests/s)", ratio, 0.9)
+    finally:
+        bare.terminate()
+        bare.wait()
+        shutil.rmtree(work)
+
+
+def bench_events(service):
+    """Event JSON into stored streams, with the seal told apart; json-c parsing the same bytes as the yardstick."""
+    service.call("POST", "/types", json.dumps({"plugin": "ascend", "type_name": "KERNEL"}))
+    rates, speeds, sealed = [], [], []
+    for _ in range(ROUNDS):
+        trace = service.trace(filter={"include": ["ascend.KERNEL"]})
+        start = service.cpu()
+        posted, accepted, filtered, rejected, size = service.post_events(trace, 8, 1000, 1000)
+        used = service.cpu() - start
+        view = service.stop_trace(trace)
+        whole = service.cpu() - start
+        stored = view["counts"]["stored"]
+        exact = accepted + filtered + rejected == posted == 1000000 and stored == accepted
+        if not exact:
+            failures.append("events.exact")
+        rates.append(posted / used)
+        speeds.append(size / used)
+        sealed.append(posted / whole)
+        service.call("DELETE", f"/traces/{trace}")
+    sample = tempfile.NamedTemporaryFile(suffix=".json")
+    one = ('{"ph":"X","cat":"ascend.KERNEL","name":"gemm_bf16_00","pid":4000,"tid":0,"ts":123456.789,"dur":1.250,"args":'
+           '{"External id":12345,"correlation":12345,"Input Dims":[[64,64],[]],"pad":"' + "x" * 27 + '"}}')
+    sample.write(("[" + ",".join([one] * 20000) + "]").encode())
+    sample.flush()
+    jsonc = 200000 / float(subprocess.run([tool("jsonc_parse"), sample.name, "10"], check=True, capture_output=True,
+                                          text=True).stdout)
+    rate, speed = statistics.median(rates), statistics.median(speeds)
+    report("events.exact", f"1,000,000 events in 1,000 batches from 8 connections: stored + filtered + rejected = posted: "
+           f"{'yes' if 'events.exact' not in failures else 'NO'}")
+    report("events.rate", f"{rate / 1e6:.2f} M events/s per core, HTTP included; {rate / jsonc:.1f} x json-c's parser "
+           f"({jsonc / 1e6:.2f} M/s)", rate / 1e6, 2)
+    report("events.bytes", f"{speed / 1e6:,.0f} MB/s per core", speed / 1e6, 400)
+    report("events.with_seal", f"{statistics.median(sealed) / 1e6:.2f} M events/s per core, with the sorting at the end")
+
+
+def bench_downloads(service):
+    """Downloads of a finished trace of 2 M events; gzip -1 as a yardstick."""
+    trace = service.trace()
+    service.post_events(trace, 8, 400, 5000)
+    service.stop_trace(trace)
+    service.fetch(f"/traces/{trace}/download")
+    chrome, packed, perfetto, first = [], [], [], []
+    for _ in range(ROUNDS):
+        size, latency, used = service.fetch(f"/traces/{trace}/download")
+        chrome.append(size / used)
+        first.append(latency)
+        _, _, used = service.fetch(f"/traces/{trace}/download", ["Accept-Encoding: gzip"])
+        packed.append(size / used)
+        pf, _, used = service.fetch(f"/traces/{trace}/download?format=perfetto")
+        perfetto.append(pf / used)
+    sample = tempfile.NamedTemporaryFile(suffix=".json")
+    subprocess.run(["curl", "-s", "-r", "0-199999999", "-o", sample.name,
+                    f"http://127.0.0.1:{service.port}/traces/{trace}/download"], check=True)
+    before = os.times()
+    subprocess.run(["gzip", "-1", "-c", sample.name], stdout=subprocess.DEVNULL, check=True)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    yardstick = os.path.getsize(sample.name) / used
+    rate = statistics.median(chrome)
+    report("download.chrome", f"{rate / 1e6:,.0f} MB/s per core, socket included ({size / 1e6:,.0f} MB)", rate / 1e6, 1000)
+    rate = statistics.median(packed)
+    report("download.chrome_gzip", f"{rate / 1e6:,.0f} MB/s of JSON per core; {rate / yardstick:.1f} x gzip -1 of the "
+           f"finished text ({yardstick / 1e6:,.0f} MB/s)", rate / 1e6, 400)
+    rate = statistics.median(perfetto)
+    report("download.perfetto", f"{rate / 1e6:,.0f} MB/s per core ({pf / 1e6:,.0f} MB)", rate / 1e6, 1000)
+    report("download.first_byte", f"{statistics.median(first) * 1e3:.1f} ms", statistics.median(first) * 1e3, 10, True)
+    service.call("DELETE", f"/traces/{trace}")
+
+
+def bench_big(service):
+    """Memory while a trace of several gigabytes of JSON is sent."""
+    trace = service.trace()
+    batches = int(BIG_GB * 1e9 / 183 / 20000 / 8 + 1) * 8
+    service.post_events(trace, 8, batches, 20000)
+    start = time.monotonic()
+    service.stop_trace(trace)
+    seconds = time.monotonic() - start
+    idle = service.rss()
+    samples = []
+    size, first, used = service.fetch(f"/traces/{trace}/download", rss=samples)
+    growth = max(samples) - idle
+    report("download.big", f"{size / 1e9:.2f} GB of JSON at {size / used / 1e6:,.0f} MB/s per core, first byte after "
+           f"{first * 1e3:.1f} ms, sealed in {seconds:.1f} s")
+    report("download.big_memory", f"RSS grew by {growth / 1e6:.1f} MB", growth / 1e6, 32, True)
+    service.call("DELETE", f"/traces/{trace}")
+
+
+def bench_files(service):
+    """Whole gzipped files in, gunzip included; json-c on the finished text as the yardstick."""
+    if os.path.exists(REAL_FILE):
+        with open(REAL_FILE, "rb") as f:
+            packed = f.read()
+        what = "cuda-109k-events"
+    else:
+        sys.path.insert(0, os.path.join(ROOT, "tests", "corpus"))
+        import synthetic
+        packed = gzip.compress(synthetic.dump(synthetic.rank_trace(1, 0, 50000)).encode(), 6)
+        what = "a synthetic trace (../shared/traces is not there)"
+    text = gzip.decompress(packed)
+    speeds, sealed = [], []
+    for _ in range(ROUNDS):
+        trace = service.trace()
+        start = service.cpu()
+        for i in range(8):
+            service.call("POST", f"/traces/{trace}/files?rank={i}", packed, {"Content-Type": "application/gzip"})
+        used = service.cpu() - start
+        service.stop_trace(trace)
+        speeds.append(8 * len(text) / used)
+        sealed.append(8 * len(text) / (service.cpu() - start))
+        service.call("DELETE", f"/traces/{trace}")
+    sample = tempfile.NamedTemporaryFile(suffix=".json")
+    sample.write(text)
+    sample.flush()
+    jsonc = len(text) / float(subprocess.run([tool("jsonc_parse"), sample.name], check=True, capture_output=True,
+                                             text=True).stdout)
+    rate = statistics.median(speeds)
+    report("files.gzip", f"{rate / 1e6:,.0f} MB/s of JSON per core, {what}; {rate / jsonc:.1f} x json-c without gunzip",
+           rate / 1e6, 300)
+    report("files.with_seal", f"{statistics.median(sealed) / 1e6:,.0f} MB/s with the sorting at the end")
+
+
+def main():
+    service = Service()
+    try:
+        for name, run in (("rest", bench_rest), ("events", bench_events), ("downloads", bench_downloads),
+                          ("files", bench_files), ("big", bench_big)):
+            if not ONLY or name in ONLY:
+                run(service)
+    finally:
+        service.stop()
+    if failures:
+        print(f"missed: {', '.join(failures)}")
+
+
+main()

@@ -1,0 +1,194 @@
+/*
+ * post_events.c - posts made events to a trace, as many connections as told, and adds up
+ * what the service says of them.
+ *
+ * post_events PORT TRACE CONNECTIONS BATCHES EVENTS_PER_BATCH
+ *
+ * Each event is a Kineto kernel slice of 183 bytes, its time and ids its own; lanes and
+ * names repeat as in real traces. Each connection is a producer with a rank and numbers
+ * its batches. Prints "posted accepted filtered rejected body_bytes"; exits with 1 when
+ * a batch was not taken.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENT_BYTES 183
+#define MAX_CONNECTIONS 64
+
+struct job {
+    pthread_t thread;
+    int port;
+    const char *trace;
+    int rank;
+    long n_batches;
+    long n_events; /* a batch */
+    uint64_t posted, accepted, filtered, rejected, bytes;
+    bool has_failed;
+};
+
+/* One event, padded to EVENT_BYTES by its name; the separator is in front. */
+static void write_event(char *p, bool is_first, int rank, uint64_t i)
+{
+    static const char *const names[] = {"gemm_bf16", "layer_norm", "softmax",
+                                        "allreduce"};
+    char text[EVENT_BYTES * 2];
+    uint64_t ns = i * 1500;
+    int n = snprintf(
+        text, sizeof(text),
+        "%c{\"ph\":\"X\",\"cat\":\"ascend.KERNEL\",\"name\":\"%s_%02d\",\"pid\":%d,"
+        "\"tid\":%d,\"ts\":%llu.%03d,\"dur\":1.250,\"args\":{\"External id\":%llu,"
+        "\"correlation\":%llu,\"Input Dims\":[[64,64],[]],\"pad\":\"",
+        is_first ? '[' : ',', names[i % 4], (int)(i % 37), 4000 + rank, (int)(i % 4),
+        (unsigned long long)(ns / 1000), (int)(ns % 1000),
+        (unsigned long long)i % 100000, (unsigned long long)i % 100000);
+
+    memset(p, 'x', EVENT_BYTES);
+    memcpy(p, text, (size_t)n);
+    memcpy(p + EVENT_BYTES - 3, "\"}}", 3);
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static bool send_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
+
+        if (sent <= 0)
+            return false;
+        p += sent;
+        n -= (size_t)sent;
+    }
+    return true;
+}
+
+/* Read one reply with a Content-Length into buf, NUL-terminated. */
+static bool receive_reply(int fd, char *buf, size_t cap)
+{
+    size_t n = 0;
+
+    while (n < cap - 1) {
+        ssize_t got = recv(fd, buf + n, cap - 1 - n, 0);
+        char *body, *length;
+
+        if (got <= 0)
+            return false;
+        n += (size_t)got;
+        buf[n] = '\0';
+        body = strstr(buf, "\r\n\r\n");
+        length = strcasestr(buf, "\r\ncontent-length:");
+        if (body != NULL && length != NULL &&
+            n >= (size_t)(body + 4 - buf) + strtoul(length + 17, NULL, 10))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t number_after(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+
+    return at == NULL
+               ? 0
+               : strtoull(at + strlen(key) + strspn(at + strlen(key), ": "), NULL, 10);
+}
+
+static void *run(void *arg)
+{
+    struct job *j = arg;
+    size_t bytes = (size_t)j->n_events * EVENT_BYTES + 1;
+    char *body = malloc(bytes), head[512], reply[8192];
+    int fd = connect_to(j->port);
+
+    j->has_failed = body == NULL || fd < 0;
+    for (long b = 0; b < j->n_batches && !j->has_failed; b++) {
+        int n;
+
+        for (long i = 0; i < j->n_events; i++)
+            write_event(body + i * EVENT_BYTES, i == 0, j->rank,
+                        (uint64_t)(b * j->n_events + i));
+        body[bytes - 1] = ']';
+        n = snprintf(
+            head, sizeof(head),
+            "POST /traces/%s/events?producer=rank-%d&rank=%d&seq=%ld HTTP/1.1\r\n"
+            "Host: localhost\r\nContent-Type: application/json\r\n"
+            "Content-Length: %zu\r\n\r\n",
+            j->trace, j->rank, j->rank, b + 1, bytes);
+        if (!send_all(fd, head, (size_t)n) || !send_all(fd, body, bytes) ||
+            !receive_reply(fd, reply, sizeof(reply)) ||
+            strncmp(reply, "HTTP/1.1 2", 10) != 0) {
+            fprintf(stderr, "post_events: batch %ld of rank %d: %.600s\n", b, j->rank,
+                    reply);
+            j->has_failed = true;
+            break;
+        }
+        j->posted += (uint64_t)j->n_events;
+        j->bytes += bytes;
+        j->accepted += number_after(reply, "\"accepted\"");
+        j->filtered += number_after(reply, "\"filtered\"");
+        j->rejected += number_after(reply, "\"rejected\"");
+    }
+    free(body);
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static struct job jobs[MAX_CONNECTIONS];
+    struct job all = {0};
+    long n_connections, n_batches;
+
+    if (argc != 6) {
+        fprintf(stderr, "usage: post_events PORT TRACE CONNECTIONS BATCHES EVENTS\n");
+        return 2;
+    }
+    n_connections = strtol(argv[3], NULL, 10);
+    n_batches = strtol(argv[4], NULL, 10);
+    if (n_connections < 1 || n_connections > MAX_CONNECTIONS ||
+        n_batches < n_connections)
+        return 2;
+    for (long c = 0; c < n_connections; c++) {
+        jobs[c] = (struct job){.port = (int)strtol(argv[1], NULL, 10),
+                               .trace = argv[2],
+                               .rank = (int)c,
+                               .n_batches = n_batches / n_connections,
+                               .n_events = strtol(argv[5], NULL, 10)};
+        if (pthread_create(&jobs[c].thread, NULL, run, &jobs[c]) != 0)
+            return 1;
+    }
+    for (long c = 0; c < n_connections; c++) {
+        pthread_join(jobs[c].thread, NULL);
+        all.posted += jobs[c].posted;
+        all.accepted += jobs[c].accepted;
+        all.filtered += jobs[c].filtered;
+        all.rejected += jobs[c].rejected;
+        all.bytes += jobs[c].bytes;
+        all.has_failed |= jobs[c].has_failed;
+    }
+    printf("%llu %llu %llu %llu %llu\n", (unsigned long long)all.posted,
+           (unsigned long long)all.accepted, (unsigned long long)all.filtered,
+           (unsigned long long)all.rejected, (unsigned long long)all.bytes);
+    return all.has_failed;
+}
