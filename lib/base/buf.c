@@ -42,8 +42,9 @@ int tp_buf_grow(struct tp_buf *b, size_t n, struct tp_err *err)
     if (n > SIZE_MAX - b->len)
         return tp_fail(err, TP_ENOMEM, "no memory for %zu more bytes", n);
     if (b->limit_bytes != 0 && (b->len > b->limit_bytes || n > b->limit_bytes - b->len))
-        return tp_fail(err, TP_EQUOTA, "%zu bytes are over the buffer's limit of %zu bytes",
-                       b->len + n, b->limit_bytes);
+        return tp_fail(err, TP_EQUOTA,
+                       "%zu bytes are over the buffer's limit of %zu bytes", b->len + n,
+                       b->limit_bytes);
     if (n <= b->cap - b->len)
         return TP_OK;
     cap = next_cap(b, b->len + n);

@@ -19,7 +19,8 @@ static void trim_partial_utf8(char *text)
     size_t wanted = 1;
     unsigned char lead;
 
-    while (start > 0 && len - start < 3 && ((unsigned char)text[start - 1] & 0xc0) == 0x80)
+    while (start > 0 && len - start < 3 &&
+           ((unsigned char)text[start - 1] & 0xc0) == 0x80)
         start--;
     if (start == 0)
         return;

@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 
-#define TP_NAMES_NEAREST       3  /* most suggestions */
+#define TP_NAMES_NEAREST 3        /* most suggestions */
 #define TP_NAMES_COMPARE_BYTES 64 /* longer names are compared by their first bytes */
 
 /* Plain data; start with tp_names_init(). Nearest first, equal ones as offered. */

@@ -99,7 +99,7 @@ const struct tp_typeset *tp_filter_accepted(const struct tp_filter *f);
 /* Whether ingest lets an event of type id (0 to 255) through. */
 bool tp_filter_accepts_type(const struct tp_filter *f, unsigned id);
 
-/* Whether ingest lets through an event whose `cat` is no known type: no include list. */
+/* Whether an event whose `cat` is no known type passes: there is no include list. */
 bool tp_filter_accepts_untyped(const struct tp_filter *f);
 
 /* Whether names.include or names.exclude has an entry. */

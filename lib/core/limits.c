@@ -1,5 +1,5 @@
 /*
- * limits.c - the table. Defaults suit one service with jobs of a few thousand ranks; the
+ * limits.c - the table. Defaults suit one service with jobs of a few thousand ranks. The
  * range of each row is what the code that enforces it can keep, so that no setting can
  * turn a limit into an overflow.
  */
@@ -55,7 +55,8 @@ static const struct tp_limit_info table[] = {
         "One event with everything in it."),
     ROW(args_per_event, "args-per-event", "arguments", 256, 1, 65536,
         "Arguments of one event."),
-    ROW(stream_metadata_bytes, "stream-metadata-bytes", "bytes", 4 * MIB, KIB, 256 * MIB,
+    ROW(stream_metadata_bytes, "stream-metadata-bytes", "bytes",
+        4 * MIB, KIB, 256 * MIB,
         "Top-level members of one source file besides its events."),
     ROW(stream_metadata_events, "stream-metadata-events", "events", 65536, 16, 16777216,
         "Metadata events (names and labels) of one stream."),

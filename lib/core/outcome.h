@@ -57,7 +57,7 @@ const char *tp_outcome_name(enum tp_outcome outcome);
 /* The outcome of that name, or -1. */
 int tp_outcome_find(struct tp_str name);
 
-/* The stable name of one reason bit ("dropped", "missing", ...); "unknown" otherwise. */
+/* The stable name of one reason bit ("dropped", "missing", ...), else "unknown". */
 const char *tp_outcome_reason_name(unsigned reason);
 
 #endif

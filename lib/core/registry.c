@@ -175,7 +175,7 @@ static int fail_collision(const struct tp_type_spec *spec, const struct tp_type 
                    spec->type_name.ptr, holder->id, holder->name);
 }
 
-/* Choose the id of a new type. There is a free one: the caller has checked the count. */
+/* Choose the id of a new type. One is free: the caller has checked the count. */
 static int choose_id(const struct tp_registry *r, const struct plan *plan,
                      const struct tp_type_spec *spec, unsigned *out,
                      struct tp_registry_detail *detail, struct tp_err *err)

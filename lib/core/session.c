@@ -1,8 +1,8 @@
 /*
- * session.c - the table of moves, and deadlines that make sure that nothing stays stuck.
+ * session.c - the table of moves, and deadlines so that nothing stays stuck.
  *
  * Where a deadline leads is part of the table too: a trace that never starts has
- * failed; a recording that has lasted long enough is stopped; a stop that takes too long
+ * failed; a recording that has lasted long enough is stopped; a stop that takes long
  * is completed with what is there, and its outcome tells who was late. Whoever knows
  * better (a start time, an absent quorum) replaces it with tp_session_set_deadline().
  */

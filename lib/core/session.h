@@ -1,5 +1,5 @@
 /*
- * session.h - the life cycle of one trace: where it stands, since when, and what is due.
+ * session.h - the life cycle of a trace: where it stands, since when, and what is due.
  *
  * A session is pure state. It owns no thread, reads no clock, and knows neither
  * producers nor streams: callers pass times in and act on the state that comes back.
@@ -52,7 +52,7 @@ struct tp_session_move {
     char cause[TP_SESSION_CAUSE_BYTES]; /* one sentence, NUL-terminated UTF-8 */
 };
 
-/* How long each transient state may last, in nanoseconds; 0 = TP_SESSION_NO_DEADLINE. */
+/* How long each transient state may last, in nanoseconds; 0 = no deadline. */
 struct tp_session_options {
     uint64_t prepared_ns;
     uint64_t recording_ns;
@@ -124,7 +124,7 @@ int tp_session_set_deadline(struct tp_session *s, uint64_t deadline_ns,
                             enum tp_session_state to, const char *cause,
                             struct tp_err *err);
 
-/* When tp_session_due() will be true next, monotonic; TP_SESSION_NO_DEADLINE = never. */
+/* When tp_session_due() becomes true, monotonic; TP_SESSION_NO_DEADLINE = never. */
 uint64_t tp_session_deadline_ns(const struct tp_session *s);
 
 /*
@@ -144,7 +144,7 @@ bool tp_session_due(const struct tp_session *s, uint64_t now_ns,
  */
 bool tp_session_tick(struct tp_session *s, struct tp_session_time now);
 
-/* The history, oldest first; *n gets its length, at least 1. Valid until the next move. */
+/* The history, oldest first; *n gets its length, from 1. Valid until the next move. */
 const struct tp_session_move *tp_session_history(const struct tp_session *s, size_t *n);
 
 /* When the state was entered, in wall nanoseconds; false if it never was. */

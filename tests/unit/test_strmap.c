@@ -68,7 +68,7 @@ static void test_a_second_put_replaces_the_value(void **state)
     tp_strmap_fini(&m);
 }
 
-/* Against a plain array as the model: 5,000 keys, every third removed, some put back. */
+/* Against a plain array as the model: 5,000 keys, with removals in between. */
 static void test_many_keys_survive_growth_and_removal(void **state)
 {
     enum { N = 5000 };
