@@ -2,12 +2,13 @@
 # targets that need no library (clean, help, deps, demo, fmt) do not ask.
 
 PKGS_BUILD := libmicrohttpd json-c libcurl libisal libzstd sqlite3
+PKGS_EXAMPLES := gnutls
 PKGS_TEST := cmocka
 NEEDS_NOTHING := clean help deps demo fmt lint-selftest measure
 NEEDS_TEST := test unit fuzz lint unit-programs
 
 goals := $(or $(MAKECMDGOALS),all)
-PKGS := $(if $(filter-out $(NEEDS_NOTHING),$(goals)),$(PKGS_BUILD))
+PKGS := $(if $(filter-out $(NEEDS_NOTHING),$(goals)),$(PKGS_BUILD) $(PKGS_EXAMPLES))
 ifneq ($(PKGS),)
 ifneq ($(filter $(NEEDS_TEST) build/%,$(goals)),)
 PKGS += $(PKGS_TEST)
@@ -26,6 +27,6 @@ $(error pkg-config does not find $(missing): run deploy/install-deps)
 endif
 
 LIB_CFLAGS := $(shell pkg-config --cflags $(PKGS_BUILD))
-LIBS := $(shell pkg-config --libs $(filter-out $(PKGS_TEST),$(PKGS))) -lm
+LIBS := $(shell pkg-config --libs $(filter-out $(PKGS_TEST) $(PKGS_EXAMPLES),$(PKGS))) -lm
 LIBS_TEST := $(if $(filter $(PKGS_TEST),$(PKGS)),$(shell pkg-config --libs $(PKGS_TEST)))
 endif

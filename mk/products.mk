@@ -73,7 +73,25 @@ $(eval $(call program_rules,bench,tests))
 $(eval $(call program_rules,tests/e2e,tests))
 programs = $(patsubst $1/%.c,$(P)/$(notdir $1)/%,$(wildcard $1/*.c))
 
-EXAMPLES := $(call programs,examples)
+# A program of several files: examples/x/*.c becomes examples/x. It sees no room: it is
+# what a user of the service writes.
+EXAMPLE_LIBS = $(shell pkg-config --libs gnutls libcurl json-c libzstd)
+
+$(B)/obj/examples/%.o: examples/%.c $(B)/flags
+	@$(if $(Q),echo "  CC   $<")
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -fPIE -c -o $@ $<
+
+define example_rule
+$(P)/examples/$1: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard examples/$1/*.c))
+	@$$(if $$(Q),echo "  LD   $$@")
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$$(LINK) -o $$@ $$^ $$(EXAMPLE_LIBS)
+endef
+EXAMPLE_FOLDERS := $(patsubst examples/%/,%,$(wildcard examples/*/))
+$(foreach e,$(EXAMPLE_FOLDERS),$(eval $(call example_rule,$e)))
+
+EXAMPLES := $(call programs,examples) $(addprefix $(P)/examples/,$(EXAMPLE_FOLDERS))
 BENCH_PROGRAMS := $(call programs,bench)
 E2E_PROGRAMS := $(call programs,tests/e2e)
 
