@@ -1,0 +1,65 @@
+/*
+ * json_number.h - numbers of JSON text, exactly.
+ *
+ * A number is scanned once, into its digits as an integer and the place of the point;
+ * what type it becomes is decided afterwards, without a detour over double: 2^53 + 1
+ * stays what it is, and microseconds with decimals become nanoseconds exactly.
+ * Pure functions, no locale; safe from any thread.
+ */
+#ifndef TP_BASE_JSON_NUMBER_H
+#define TP_BASE_JSON_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json_cursor.h"
+#include "base/str.h"
+
+/* A number as it is written; plain data, borrowed from the text. */
+struct tp_json_number {
+    const char *ptr;
+    size_t len;
+    uint64_t digits;     /* all digits as one integer; meaningless when is_long */
+    uint32_t n_decimals; /* how many of them are behind the point */
+    int32_t exponent;    /* behind the e; held within +-100000000 */
+    bool is_negative;    /* it starts with a minus */
+    bool is_integer;     /* neither point nor exponent */
+    bool is_long;        /* more digits than 19 */
+};
+
+/*
+ * Move over the number at the cursor, which is on a digit or a minus.
+ *
+ * TP_EAGAIN  the text ends, so that the number may go on; out is filled in as if it
+ *            did not, if is complete, and the cursor is at the end: see
+ *            tp_json_number_parse(). Otherwise the cursor may be anywhere in it.
+ * TP_EINVAL  not a number of RFC 8259, such as `01`, `1.` or `-`.
+ */
+int tp_json_number_scan(struct tp_json *c, struct tp_json_number *out);
+
+/* Read all of text as one number. Returns whether it is one; else out is untouched. */
+bool tp_json_number_parse(struct tp_str text, struct tp_json_number *out);
+
+/* The number as int64_t. Returns false, and leaves out, when it is not an integer or
+ * out of range. */
+bool tp_json_number_int64(const struct tp_json_number *n, int64_t *out);
+
+/* As above for uint64_t. */
+bool tp_json_number_uint64(const struct tp_json_number *n, uint64_t *out);
+
+#define TP_JSON_DOUBLE_BYTES 1023 /* longest text that is made a double */
+
+/* The nearest double. Returns false, and leaves out, when it would be infinite or the
+ * text is longer than TP_JSON_DOUBLE_BYTES. */
+bool tp_json_number_double(const struct tp_json_number *n, double *out);
+
+/*
+ * The number times 10^shift, rounded half away from zero.
+ *
+ * shift  0 to 18; 3 turns microseconds into nanoseconds.
+ *
+ * Returns false, and leaves out, when that is out of the range of int64_t.
+ */
+bool tp_json_number_scaled(const struct tp_json_number *n, int shift, int64_t *out);
+
+#endif
