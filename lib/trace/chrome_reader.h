@@ -36,36 +36,37 @@ enum tp_chrome_form {
 /* Zero means the default, where one is named. */
 struct tp_chrome_reader_opts {
     enum tp_chrome_form form;
-    bool salvage;         /* false: damage ends the reading with TP_EINVAL; true: skip to
+    bool salvage;        /* false: damage ends the reading with TP_EINVAL; true: skip to
                              the next event and record the damage (whole files) */
-    uint32_t depth_max;   /* nesting of JSON; default 64 */
-    uint32_t args_max;    /* members of args; default 256; more -> event rejected */
-    size_t name_bytes;    /* longest name, cat or key; default 4096; longer ->
+    uint32_t depth_max;  /* nesting of JSON; default 64 */
+    uint32_t args_max;   /* members of args; default 256; more -> event rejected */
+    size_t name_bytes;   /* longest name, cat, id or key; default 65536 (kernel
+                             names of templates pass 4096); longer ->
                              event rejected */
-    size_t event_bytes;   /* longest event as text; default 1 MiB; longer -> rejected */
-    size_t member_bytes;  /* longest top-level value; default 4 MiB; longer -> left out
+    size_t event_bytes;  /* longest event as text; default 1 MiB; longer -> rejected */
+    size_t member_bytes; /* longest top-level value; default 4 MiB; longer -> left out
                              and counted */
-    size_t members_bytes; /* all top-level values together; default 8 MiB */
-    uint32_t tracks_max;  /* most (pid, tid) pairs; default 1048576 */
-    tp_event_fn on_event; /* not NULL */
+    size_t members_bytes;   /* all top-level values together; default 8 MiB */
+    uint32_t tracks_max;    /* most (pid, tid) pairs; default 1048576 */
+    tp_event_fn on_event;   /* not NULL */
     tp_member_fn on_member; /* NULL: members are ignored */
-    void *arg;            /* passed to both */
+    void *arg;              /* passed to both */
 };
 
 #define TP_CHROME_DAMAGES_MAX 16
 
 /* What was found; plain data. Every complete value in traceEvents is an event. */
 struct tp_chrome_stats {
-    uint64_t events;    /* seen: handed over or rejected */
-    uint64_t rejected;  /* not objects, no usable ph, ts or size; see last_rejection */
-    uint64_t repaired;  /* events in which something was repaired (bad UTF-8, negative
+    uint64_t events;   /* seen: handed over or rejected */
+    uint64_t rejected; /* not objects, no usable ph, ts or size; see last_rejection */
+    uint64_t repaired; /* events in which something was repaired (bad UTF-8, negative
                            dur, NaN, Infinity, unpaired surrogates) */
-    uint64_t members_left_out; /* top-level values over a limit */
-    uint64_t damages;          /* places that salvage skipped */
+    uint64_t members_left_out;                     /* top-level values over a limit */
+    uint64_t damages;                              /* places that salvage skipped */
     uint64_t damage_offset[TP_CHROME_DAMAGES_MAX]; /* the first of them, bytes */
-    bool is_truncated;         /* the input ended inside a value (salvage) */
-    bool has_base;             /* baseTimeNanoseconds was there */
-    bool base_was_added;       /* ... before the events, so that ts_ns are absolute */
+    bool is_truncated;   /* the input ended inside a value (salvage) */
+    bool has_base;       /* baseTimeNanoseconds was there */
+    bool base_was_added; /* ... before the events, so that ts_ns are absolute */
     int64_t base_ns;
     char last_rejection[128]; /* why, for the first rejected event; "" when none */
 };
