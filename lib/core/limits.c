@@ -1,7 +1,7 @@
 /*
- * limits.c - the table. Defaults suit one service with jobs of a few thousand ranks. The
- * range of each row is what the code that enforces it can keep, so that no setting can
- * turn a limit into an overflow.
+ * limits.c - the table. Defaults suit one service with jobs of a few thousand ranks.
+ * The range of each row is what the code that enforces it can keep, so that no setting
+ * can turn a limit into an overflow.
  */
 #include "core/limits.h"
 

@@ -90,6 +90,13 @@ const struct tp_type *tp_registry_at(const struct tp_registry *r, unsigned id)
     return atomic_load_explicit(&r->by_id[id], memory_order_acquire);
 }
 
+const char *tp_registry_cat(const struct tp_registry *r, unsigned id)
+{
+    const struct tp_type *t = tp_registry_at(r, id);
+
+    return t == NULL ? NULL : t->name;
+}
+
 size_t tp_registry_entries(const struct tp_registry *r, const struct tp_type **out)
 {
     size_t n = tp_registry_len(r);

@@ -109,7 +109,11 @@ size_t tp_registry_len(const struct tp_registry *r);
 /* The type with that id, or NULL; r may be NULL. Lock-free. */
 const struct tp_type *tp_registry_at(const struct tp_registry *r, unsigned id);
 
-/* The type with that plugin and type name, or NULL. Lock-free. */
+/* The RFC's toCatString(): "plugin.type_name", or NULL; r may be NULL. Lock-free; lives
+ * as long as r. */
+const char *tp_registry_cat(const struct tp_registry *r, unsigned id);
+
+/* The type with that plugin and type name, or NULL; r may be NULL. Lock-free. */
 const struct tp_type *tp_registry_find(const struct tp_registry *r,
                                        struct tp_str plugin, struct tp_str type_name);
 

@@ -112,8 +112,8 @@ static void test_every_known_answer_is_computed(void **state)
 /*
  * Two states of the hash are even, so they differ in bit 1 or higher. A shared byte
  * keeps the place of the lowest bit that differs, and the factor 1234 = 2 * 617 moves
- * it up by one. After 31 shared bytes it has left the 32 bits. After 30, half of all pairs
- * still differ.
+ * it up by one. After 31 shared bytes it has left the 32 bits. After 30, half of all
+ * pairs still differ.
  */
 static void test_keys_that_share_their_last_31_bytes_have_one_hash(void **state)
 {

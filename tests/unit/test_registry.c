@@ -332,6 +332,8 @@ static void test_entries_are_in_order_of_registration(void **state)
     assert_string_equal(entries[1]->name, "a.A");
     assert_ptr_equal(tp_registry_at(r, entries[1]->id), entries[1]);
     assert_null(tp_registry_at(r, 5));
+    assert_string_equal(tp_registry_cat(r, entries[0]->id), "z.Z");
+    assert_null(tp_registry_cat(r, 5));
     assert_null(tp_registry_at(r, 1000));
     tp_registry_free(r);
     tp_registry_free(NULL);
