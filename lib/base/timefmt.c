@@ -8,7 +8,6 @@
 #include "base/timefmt.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/err.h"
 

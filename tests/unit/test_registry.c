@@ -385,6 +385,31 @@ static void test_a_batch_survives_every_allocation_failure(void **state)
     }
 }
 
+static void test_restore_survives_every_allocation_failure(void **state)
+{
+    const struct tp_type_spec spec = spec_of("a", "A");
+
+    (void)state;
+    for (int n = 0;; n++) {
+        struct tp_registry *r = new_registry(TP_COLLISION_REJECT, 0);
+        struct tp_registry_detail detail;
+        int rc;
+
+        fault_arm(n);
+        rc = tp_registry_restore(r, &spec, 60, &detail, NULL);
+        if (!fault_disarm()) {
+            assert_int_equal(rc, TP_OK);
+            assert_int_equal(n, 1);
+            tp_registry_free(r);
+            return;
+        }
+        assert_int_equal(rc, TP_ENOMEM);
+        assert_int_equal(detail.reason, TP_REGISTRY_NO_REASON);
+        assert_int_equal(tp_registry_len(r), 0);
+        tp_registry_free(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_restored_types_have_their_old_ids),
         cmocka_unit_test(test_entries_are_in_order_of_registration),
         cmocka_unit_test(test_new_survives_every_allocation_failure),
+        cmocka_unit_test(test_restore_survives_every_allocation_failure),
         cmocka_unit_test(test_a_batch_survives_every_allocation_failure),
     };
 

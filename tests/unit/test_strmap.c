@@ -130,6 +130,25 @@ static void test_iteration_keeps_the_order_and_allows_removal(void **state)
     tp_strmap_fini(&m);
 }
 
+static void test_pointers_are_stepped_over_like_numbers(void **state)
+{
+    struct tp_strmap m = {0};
+    struct tp_str key;
+    void *value = NULL;
+    size_t cursor = 0;
+    int one;
+
+    (void)state;
+    assert_int_equal(tp_strmap_put(&m, "one", 3, &one, NULL), TP_OK);
+    assert_true(tp_strmap_next(&m, &cursor, &key, &value));
+    assert_true(tp_str_is(key, "one"));
+    assert_ptr_equal(value, &one);
+    assert_false(tp_strmap_next(&m, &cursor, &key, &value));
+    assert_ptr_equal(tp_strmap_remove(&m, "one", 3), &one);
+    assert_null(tp_strmap_remove(&m, "one", 3));
+    tp_strmap_fini(&m);
+}
+
 /* Putting and removing one key again and again must not grow the tables. */
 static void test_churn_does_not_grow_the_map(void **state)
 {
@@ -170,6 +189,33 @@ static void test_put_survives_every_allocation_failure(void **state)
     }
 }
 
+/* At the moment of growth, with keys in the map that must all stay. */
+static void test_growth_survives_every_allocation_failure(void **state)
+{
+    (void)state;
+    for (int n = 0;; n++) {
+        struct tp_strmap m = {0};
+        char text[32];
+        bool has_failed;
+        int rc;
+
+        for (unsigned i = 0; i < 12; i++)
+            tp_strmap_put_u64(&m, text, make_key(text, sizeof(text), i), i, NULL);
+        fault_arm(n);
+        rc = tp_strmap_put_u64(&m, "k", 1, 1, NULL);
+        has_failed = fault_disarm();
+        assert_int_equal(rc, has_failed ? TP_ENOMEM : TP_OK);
+        assert_int_equal(tp_strmap_len(&m), has_failed ? 12 : 13);
+        for (unsigned i = 0; i < 12; i++) {
+            if (!tp_strmap_get_u64(&m, text, make_key(text, sizeof(text), i), NULL))
+                fail_msg("key %u is gone after failure %d", i, n);
+        }
+        tp_strmap_fini(&m);
+        if (!has_failed)
+            return;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +225,8 @@ int main(void)
         cmocka_unit_test(test_many_keys_survive_growth_and_removal),
         cmocka_unit_test(test_iteration_keeps_the_order_and_allows_removal),
         cmocka_unit_test(test_churn_does_not_grow_the_map),
+        cmocka_unit_test(test_pointers_are_stepped_over_like_numbers),
+        cmocka_unit_test(test_growth_survives_every_allocation_failure),
         cmocka_unit_test(test_put_survives_every_allocation_failure),
     };
 
