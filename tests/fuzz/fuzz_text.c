@@ -1,8 +1,8 @@
 /*
  * fuzz_text.c - any bytes as a time, as UTF-8, as a pattern, and as a filter.
  *
- * Beyond not crashing: a time that is read is written back to the same instant, repaired
- * text is valid, and a pattern without special characters matches itself only.
+ * Beyond not crashing: a time that is read is written back to the same instant,
+ * repaired text is valid, and a pattern without special characters matches itself only.
  */
 #include <stdint.h>
 #include <stdlib.h>
