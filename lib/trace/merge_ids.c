@@ -245,8 +245,8 @@ static int make_labels(struct tp_merge *m, struct tp_err *err)
     struct tp_strmap count = {0};
     int rc = TP_OK;
 
-    m->labels = calloc(m->n_streams, sizeof(*m->labels));
-    m->markers = calloc(m->n_streams, sizeof(*m->markers));
+    m->labels = calloc(m->n_streams + 1, sizeof(*m->labels));
+    m->markers = calloc(m->n_streams + 1, sizeof(*m->markers));
     if (m->labels == NULL || m->markers == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for the labels of a download");
     for (size_t i = 0; rc == TP_OK && i < m->n_streams; i++) {

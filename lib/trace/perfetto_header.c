@@ -1,0 +1,352 @@
+/*
+ * perfetto_header.c - descriptors from the plan and the indexes.
+ *
+ *   process "rank 0: python (GPU 0)"           KIND_PROCESS, ours
+ *     +-- thread "stream 7"                    uuid as in the stream
+ *     |     +-- "stream 7 (lane 1)"            uuid as in the stream
+ *     +-- counter "HBM read"                   uuid as in the stream
+ *
+ * Viewers know processes and threads by positive numbers, so the plan has a number for
+ * each; pids and tids as the source had them travel in private fields. Order in viewers
+ * follows legacy_sort_index where they look at it, and otherwise the names, which start
+ * with the rank.
+ */
+#include "trace/perfetto_header.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/pb.h"
+#include "trace/chrome_head.h"
+#include "trace/merge.h"
+#include "trace/pf_descriptor.h"
+#include "trace/pf_fields.h"
+#include "trace/stream_index.h"
+#include "trace/trace_info.h"
+
+/* A sequence that no stream has: their numbers are below 65536. */
+#define INFO_SEQUENCE 65536
+
+/* A longer description is in the private packet only: viewers copy what they show. */
+#define SHOWN_BYTES ((size_t)1 << 20)
+
+/* chrome/chrome_trace_event.proto: ChromeEventBundle and ChromeMetadata */
+enum {
+    PACKET_CHROME_EVENTS = 5,
+    CHROME_METADATA = 2,
+    CHROME_METADATA_NAME = 1,
+    CHROME_METADATA_STRING = 2,
+    CHROME_METADATA_JSON = 5
+};
+
+/* builtin_clock.proto, and where the clocks of producers are: one each, for all */
+enum { CLOCK_REALTIME = 1, CLOCK_PRODUCERS = 128 };
+
+static struct tp_str process_name(const struct tp_merge *m,
+                                  const struct tp_merge_process *p, struct tp_buf *b,
+                                  struct tp_err *err, int *rc)
+{
+    bool is_named = p->name != NULL || p->source.kind == TP_ID_TEXT;
+    bool is_ranked = m->is_merged || m->streams[p->stream].producer->has_rank;
+    bool is_shown = p->source.kind == TP_ID_NUMBER && p->source.number == p->number;
+
+    b->len = 0;
+    if (is_ranked)
+        *rc = tp_buf_append_str(b, m->labels[p->stream], err);
+    if (*rc == TP_OK && is_ranked && (is_named || !is_shown))
+        *rc = tp_buf_append_str(b, ": ", err);
+    if (*rc != TP_OK)
+        return (struct tp_str){NULL, 0};
+    if (p->name != NULL)
+        *rc = tp_buf_append_str(b, p->name, err);
+    else if (p->source.kind == TP_ID_TEXT)
+        *rc = tp_buf_append(b, p->source.text.ptr, p->source.text.len, err);
+    else if (p->source.kind == TP_ID_NONE)
+        *rc = tp_buf_append_str(b, "no pid", err);
+    else if (!is_shown)
+        *rc = tp_buf_printf(b, err, "pid %lld", (long long)p->source.number);
+    if (*rc == TP_OK && p->labels != NULL)
+        *rc = tp_buf_printf(b, err, "%s(%s)", b->len > 0 ? " " : "", p->labels);
+    return (struct tp_str){b->data, b->len};
+}
+
+static struct tp_str thread_name(const struct tp_merge_thread *t, struct tp_buf *b,
+                                 struct tp_err *err, int *rc)
+{
+    b->len = 0;
+    if (t->name != NULL)
+        *rc = tp_buf_append_str(b, t->name, err);
+    else if (t->source.kind == TP_ID_TEXT)
+        *rc = tp_buf_append(b, t->source.text.ptr, t->source.text.len, err);
+    else if (t->source.kind == TP_ID_NONE)
+        *rc = tp_buf_append_str(b, "no tid", err);
+    else if (t->source.number != t->number)
+        *rc = tp_buf_printf(b, err, "tid %lld", (long long)t->source.number);
+    return (struct tp_str){b->data, b->len};
+}
+
+static uint64_t process_uuid(const struct tp_merge *m, size_t stream, size_t process)
+{
+    return tp_pf_uuid(TP_PF_KIND_PROCESS, m->streams[stream].index->stream_no,
+                      (uint32_t)(process - m->first_process[stream]), 0);
+}
+
+static int write_processes(const struct tp_merge *m, size_t stream, struct tp_buf *name,
+                           struct tp_buf *out, struct tp_err *err)
+{
+    uint32_t sequence = m->streams[stream].index->stream_no;
+    int rc = TP_OK;
+
+    for (size_t i = m->first_process[stream];
+         rc == TP_OK && i < m->first_process[stream + 1]; i++) {
+        const struct tp_merge_process *p = &m->processes[i];
+        struct tp_pf_descriptor d = {.kind = TP_PF_KIND_PROCESS,
+                                     .uuid = process_uuid(m, stream, i),
+                                     .has_process = true,
+                                     .shown_pid = p->number,
+                                     .pid = &p->source};
+
+        d.process_name = process_name(m, p, name, err, &rc);
+        if (rc == TP_OK)
+            rc = tp_pf_write_descriptor(out, sequence, &d, err);
+    }
+    return rc;
+}
+
+/* The track of a thread, or of one of its extra lanes, which is a child of it. */
+static int write_thread(const struct tp_merge *m, size_t stream,
+                        const struct tp_merge_thread *t, struct tp_buf *name,
+                        struct tp_buf *out, struct tp_err *err)
+{
+    const struct tp_merge_process *p = &m->processes[t->process];
+    const struct tp_merge_thread *first = tp_merge_thread(m, p, &t->source, 0);
+    struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK,
+                                 .uuid = t->uuid,
+                                 .parent_uuid = process_uuid(m, stream, t->process),
+                                 .pid = &p->source,
+                                 .tid = &t->source,
+                                 .lane = t->lane};
+    int rc = TP_OK;
+
+    if (t->lane == 0) {
+        d.has_thread = true;
+        d.shown_pid = p->number;
+        d.shown_tid = t->number;
+        d.thread_name = thread_name(t, name, err, &rc);
+    } else {
+        d.name = thread_name(first != NULL ? first : t, name, err, &rc);
+        if (first != NULL)
+            d.parent_uuid = first->uuid;
+        if (rc == TP_OK && name->len == 0)
+            rc = tp_buf_printf(name, err, "tid %lld", (long long)t->source.number);
+        if (rc == TP_OK)
+            rc = tp_buf_printf(name, err, " (lane %u)", t->lane);
+        d.name = (struct tp_str){name->data, name->len};
+    }
+    if (rc == TP_OK)
+        rc = tp_pf_write_descriptor(out, m->streams[stream].index->stream_no, &d, err);
+    return rc;
+}
+
+static int write_threads(const struct tp_merge *m, size_t stream, struct tp_buf *name,
+                         struct tp_buf *out, struct tp_err *err)
+{
+    int rc = TP_OK;
+
+    for (size_t i = m->first_thread[stream];
+         rc == TP_OK && i < m->first_thread[stream + 1]; i++)
+        rc = write_thread(m, stream, &m->threads[i], name, out, err);
+    return rc;
+}
+
+static int write_counters(const struct tp_merge *m, size_t stream, struct tp_buf *name,
+                          struct tp_buf *out, struct tp_err *err)
+{
+    const struct tp_stream_index *ix = m->streams[stream].index;
+    int rc = TP_OK;
+
+    for (size_t i = 0; rc == TP_OK && i < ix->n_series; i++) {
+        const struct tp_index_series *s = &ix->series[i];
+        const struct tp_merge_process *p = tp_merge_process(m, stream, &s->pid);
+        struct tp_pf_descriptor d = {
+            .kind = TP_PF_KIND_SERIES,
+            .uuid = s->uuid,
+            .parent_uuid = process_uuid(m, stream, (size_t)(p - m->processes)),
+            .pid = &s->pid,
+            .tid = &s->tid,
+            .series = {s->series.ptr == NULL ? "" : s->series.ptr, s->series.len}};
+
+        name->len = 0;
+        rc = tp_pf_series_name(name, s->counter, s->series, err);
+        d.name = (struct tp_str){name->data, name->len};
+        if (rc == TP_OK)
+            rc = tp_pf_write_descriptor(out, ix->stream_no, &d, err);
+    }
+    return rc;
+}
+
+static char *put_clock(char *p, uint64_t clock, int64_t time_ns)
+{
+    char text[2 * (TP_PB_TAG_MAX + TP_PB_VARINT_MAX) + TP_PB_SLACK];
+    char *end = tp_pb_put_u64(text, TP_PF_CLOCK_ID, clock);
+
+    end = tp_pb_put_u64(end, TP_PF_CLOCK_TIMESTAMP, (uint64_t)time_ns);
+    return tp_pb_put_bytes(p, TP_PF_SNAPSHOT_CLOCKS, text, (size_t)(end - text));
+}
+
+/* Append one packet of the trace, whose body is given in two parts. */
+static int write_packet(struct tp_str start, struct tp_str rest, struct tp_buf *out,
+                        struct tp_err *err)
+{
+    size_t n = start.len + rest.len;
+    char head[TP_PB_TAG_MAX + TP_PB_VARINT_MAX + TP_PB_SLACK];
+    char *p = tp_pb_put_tag(head, TP_PF_TRACE_PACKET, TP_PB_BYTES);
+    int rc;
+
+    p = tp_pb_put_varint(p, n);
+    rc = tp_buf_append(out, head, (size_t)(p - head), err);
+    if (rc == TP_OK)
+        rc = tp_buf_append(out, start.ptr, start.len, err);
+    if (rc == TP_OK)
+        rc = tp_buf_append(out, rest.ptr, rest.len, err);
+    return rc;
+}
+
+/* The moment of the first event in the producer's clock and in the service's. */
+static int write_clock(const struct tp_merge_stream *s, struct tp_buf *out,
+                       struct tp_err *err)
+{
+    char clocks[128];
+    char packet[192];
+    char *p = clocks;
+    char *q = packet;
+    int64_t here_ns = s->index->first_ns;
+    int64_t there_ns;
+
+    if (!s->producer->has_clock || here_ns < 0 ||
+        __builtin_add_overflow(here_ns, s->producer->clock_offset_ns, &there_ns) ||
+        there_ns < 0)
+        return TP_OK;
+    p = put_clock(p, CLOCK_PRODUCERS + s->index->stream_no, here_ns);
+    p = put_clock(p, CLOCK_REALTIME, there_ns);
+    q = tp_pb_put_u64(q, TP_PF_PACKET_SEQUENCE_ID, s->index->stream_no);
+    q = tp_pb_put_bytes(q, TP_PF_PACKET_CLOCK_SNAPSHOT, clocks, (size_t)(p - clocks));
+    return write_packet((struct tp_str){packet, (size_t)(q - packet)},
+                        (struct tp_str){NULL, 0}, out, err);
+}
+
+int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
+                              struct tp_buf *out, struct tp_err *err)
+{
+    struct tp_buf name = {0};
+    int rc = tp_pf_write_clear(out, m->streams[stream].index->stream_no, err);
+
+    if (rc == TP_OK)
+        rc = write_processes(m, stream, &name, out, err);
+    if (rc == TP_OK)
+        rc = write_threads(m, stream, &name, out, err);
+    if (rc == TP_OK)
+        rc = write_counters(m, stream, &name, out, err);
+    if (rc == TP_OK)
+        rc = write_clock(&m->streams[stream], out, err);
+    tp_buf_fini(&name);
+    return rc;
+}
+
+/* Add one named text to the bundle that Perfetto shows as metadata. */
+static int add_metadata(struct tp_buf *b, const char *name, uint32_t field,
+                        struct tp_str value, struct tp_err *err)
+{
+    size_t n = strlen(name);
+    char head[128];
+    char *p = head;
+    int rc;
+
+    if (value.len == 0)
+        return TP_OK;
+    /* All tags here take one byte; the name is one of ours, and short. */
+    p = tp_pb_put_tag(p, CHROME_METADATA, TP_PB_BYTES);
+    p = tp_pb_put_varint(p, 2 + n + 1 + tp_pb_varint_bytes(value.len) + value.len);
+    p = tp_pb_put_bytes(p, CHROME_METADATA_NAME, name, n);
+    p = tp_pb_put_tag(p, field, TP_PB_BYTES);
+    p = tp_pb_put_varint(p, value.len);
+    rc = tp_buf_append(b, head, (size_t)(p - head), err);
+    return rc == TP_OK ? tp_buf_append(b, value.ptr, value.len, err) : rc;
+}
+
+/* The earliest event: a packet without a time would start a viewer's axis at 0. */
+static int64_t first_ns(const struct tp_merge *m)
+{
+    int64_t first = 0;
+    bool is_set = false;
+
+    for (size_t i = 0; i < m->n_streams; i++) {
+        const struct tp_stream_index *ix = m->streams[i].index;
+
+        if (ix->n_events == 0 || (is_set && ix->first_ns >= first))
+            continue;
+        first = ix->first_ns;
+        is_set = true;
+    }
+    return first < 0 ? 0 : first;
+}
+
+static int write_metadata(const struct tp_trace_info *info, struct tp_str json,
+                          int64_t at_ns, struct tp_buf *out, struct tp_err *err)
+{
+    const struct {
+        const char *name;
+        struct tp_str value;
+    } texts[] = {{"traceplane-service", info->service},
+                 {"traceplane-trace", info->trace_id},
+                 {"traceplane-job", info->job},
+                 {"traceplane-label", info->label},
+                 {"traceplane-outcome", info->outcome}};
+    struct tp_buf bundle = {0};
+    char head[64];
+    char *p;
+    int rc = TP_OK;
+
+    if (json.len <= SHOWN_BYTES)
+        rc = add_metadata(&bundle, "traceplane", CHROME_METADATA_JSON, json, err);
+    for (size_t i = 0; rc == TP_OK && i < sizeof(texts) / sizeof(*texts); i++)
+        rc = add_metadata(&bundle, texts[i].name, CHROME_METADATA_STRING,
+                          texts[i].value, err);
+    p = tp_pb_put_u64(head, TP_PF_PACKET_TIMESTAMP, (uint64_t)at_ns);
+    p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_ID, INFO_SEQUENCE);
+    p = tp_pb_put_tag(p, PACKET_CHROME_EVENTS, TP_PB_BYTES);
+    p = tp_pb_put_varint(p, bundle.len);
+    if (rc == TP_OK)
+        rc = write_packet((struct tp_str){head, (size_t)(p - head)},
+                          (struct tp_str){bundle.data, bundle.len}, out, err);
+    tp_buf_fini(&bundle);
+    return rc;
+}
+
+static int write_private(struct tp_str json, struct tp_buf *out, struct tp_err *err)
+{
+    char head[64];
+    char *p = tp_pb_put_u64(head, TP_PF_PACKET_SEQUENCE_ID, INFO_SEQUENCE);
+
+    p = tp_pb_put_tag(p, TP_PF_X_PACKET_INFO, TP_PB_BYTES);
+    p = tp_pb_put_varint(p, json.len);
+    return write_packet((struct tp_str){head, (size_t)(p - head)}, json, out, err);
+}
+
+int tp_perfetto_header_info(const struct tp_merge *m, const struct tp_trace_info *info,
+                            const struct tp_trace_slice *slice, int64_t base_ns,
+                            struct tp_buf *out, struct tp_err *err)
+{
+    struct tp_buf json = {0};
+    struct tp_str text;
+    int rc = tp_chrome_head_write_object(m, info, slice, base_ns, &json, err);
+
+    text = (struct tp_str){json.data, json.len};
+    if (rc == TP_OK)
+        rc = write_private(text, out, err);
+    if (rc == TP_OK)
+        rc = write_metadata(info, text, first_ns(m), out, err);
+    tp_buf_fini(&json);
+    return rc;
+}
