@@ -20,8 +20,7 @@
 #define ARG_FIXED_ROOM 40    /* likewise of an argument */
 #define STRING_FIXED_ROOM 32 /* likewise of an interned string */
 
-/* The phases that Chrome's format has for each kind; others are kept as a field. */
-static const char usual_phase[TP_EVENT_KINDS] = {
+const char tp_pf_usual_phase[TP_EVENT_KINDS] = {
     [TP_EVENT_SLICE] = 'X',       [TP_EVENT_BEGIN] = 'B',
     [TP_EVENT_END] = 'E',         [TP_EVENT_INSTANT] = 'i',
     [TP_EVENT_COUNTER] = 'C',     [TP_EVENT_FLOW_START] = 's',
@@ -175,7 +174,8 @@ static char *put_legacy(char *p, const struct tp_event *ev, uint32_t stream_no)
 
     p = tp_pb_put_tag(p, TP_PF_EVENT_LEGACY, TP_PB_BYTES);
     at = p++;
-    p = tp_pb_put_u64(p, TP_PF_LEGACY_PHASE, (unsigned char)usual_phase[ev->kind]);
+    p = tp_pb_put_u64(p, TP_PF_LEGACY_PHASE,
+                      (unsigned char)tp_pf_usual_phase[ev->kind]);
     p = tp_pb_put_u64(p, TP_PF_LEGACY_UNSCOPED_ID, unscoped_id(ev, stream_no));
     if (ev->binds_enclosing)
         p = tp_pb_put_u64(p, TP_PF_LEGACY_BIND_TO_ENCLOSING, 1);
@@ -209,7 +209,7 @@ static char *put_rare(char *p, const struct tp_event *ev, bool has_legacy)
         p = tp_pb_put_u64(p, TP_PF_X_EVENT_ID_NUMBER, tp_pb_zigzag(ev->id.number));
     if (ev->id.kind == TP_ID_TEXT)
         p = tp_pb_put_bytes(p, TP_PF_X_EVENT_ID_TEXT, ev->id.text.ptr, ev->id.text.len);
-    if (ev->phase != usual_phase[ev->kind])
+    if (ev->phase != tp_pf_usual_phase[ev->kind])
         p = tp_pb_put_u64(p, TP_PF_X_EVENT_PHASE, (unsigned char)ev->phase);
     if (ev->scope != '\0' && !(scope_is_public && has_legacy))
         p = tp_pb_put_u64(p, TP_PF_X_EVENT_SCOPE, (unsigned char)ev->scope);

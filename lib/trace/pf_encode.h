@@ -52,6 +52,9 @@ struct tp_pf_new_strings {
     uint32_t first[TP_PF_STRING_KINDS];
 };
 
+/* The phases that Chrome's format has for each kind; others are kept as a field. */
+extern const char tp_pf_usual_phase[TP_EVENT_KINDS];
+
 /* Whether there are any. */
 bool tp_pf_has_new_strings(const struct tp_pf_new_strings *s);
 

@@ -16,10 +16,12 @@ struct tp_pf_reader;
 
 /* Zero means the default, where one is named. */
 struct tp_pf_reader_opts {
-    size_t packet_bytes;   /* longest packet accepted; default 16 MiB */
-    size_t intern_bytes;   /* most bytes of interned strings; default 16 MiB */
-    uint32_t tracks_max;   /* most (pid, tid) pairs; default 1048576 */
+    size_t packet_bytes;    /* longest packet accepted; default 16 MiB */
+    size_t intern_bytes;    /* most bytes of interned strings; default 16 MiB */
+    uint32_t tracks_max;    /* most (pid, tid) pairs; default 1048576 */
     uint32_t sequences_max; /* most writer sequences; default 65536 */
+    bool is_trusted;        /* the bytes are a stream of ours and undamaged: strings and
+                              JSON text are valid and not looked at again */
 };
 
 /* A window on the input: the reader moves ptr forward, never past end. */
@@ -30,9 +32,9 @@ struct tp_pf_cursor {
 
 /* Counts of what was passed over, for honest reports. Plain data. */
 struct tp_pf_skipped {
-    uint64_t packets;    /* whole packets that carry no track event */
-    uint64_t events;     /* track events that could not be understood */
-    uint64_t repaired;   /* strings with invalid UTF-8 that were repaired */
+    uint64_t packets;  /* whole packets that carry no track event */
+    uint64_t events;   /* track events that could not be understood */
+    uint64_t repaired; /* strings with invalid UTF-8 that were repaired */
 };
 
 /*
