@@ -57,6 +57,7 @@ struct tp_producer {
     bool has_clock;
     int64_t clock_offset_ns;
     uint64_t clock_error_ns;
+    uint64_t clock_mono_ns;   /* when it was measured */
     struct tp_member *member; /* in the active trace of its job; NULL = in none */
     char cancel_id[TP_TRACE_ID_BYTES]; /* a trace that it must still be told to drop */
     bool cancel_was_sent;
@@ -113,6 +114,7 @@ struct tp_stream {
     uint64_t batches, duplicates;
     bool has_times;
     int64_t first_ns, last_ns;
+    bool is_working;           /* its seal runs */
     unsigned n_tries;          /* seals that failed */
     uint64_t retry_ns;         /* not before, monotonic */
     struct tp_lock lock;       /* guards log: append and snapshot */
@@ -134,11 +136,13 @@ struct tp_trace {
     size_t n_moves_stored;
     uint64_t version;
     uint64_t created_ns;
-    uint64_t start_at_ns; /* wall; 0 = not yet known */
-    uint64_t retry_ns;    /* a due move failed in the store: not before, monotonic */
-    bool has_frozen;      /* holds a freeze of the registry */
-    bool is_sealing;      /* stopping, and takes no more data */
-    bool is_purging;      /* its blobs go as soon as nobody writes them */
+    uint64_t start_at_ns;      /* wall; 0 = not yet known */
+    uint64_t deadline_wall_ns; /* of the present state, for show; 0 = none */
+    uint64_t retry_ns; /* a due move failed in the store: not before, monotonic */
+    bool has_frozen;   /* holds a freeze of the registry */
+    bool is_sealing;   /* stopping, and takes no more data */
+    bool is_broken;    /* was loaded and cannot go on: `reason` says why */
+    bool is_purging;   /* its blobs go as soon as nobody writes them */
     char outcome[16];
     char reason[TP_SESSION_CAUSE_BYTES * 2];
     size_t n_uploads;      /* open */

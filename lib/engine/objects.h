@@ -97,6 +97,9 @@ void tp_producer_free(struct tp_producer *p);
 /* The producer of that id, or NULL. */
 struct tp_producer *tp_producer_find(struct tp_engine *e, struct tp_str id);
 
+/* What a producer without a name is called: "rank-N", or "default". out has 32 bytes. */
+struct tp_str tp_default_producer_name(int64_t rank, char *out, size_t size);
+
 /* Release a key. */
 void tp_key_free(struct tp_key *key);
 

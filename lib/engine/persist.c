@@ -111,8 +111,7 @@ static uint64_t to_wall(uint64_t mono_ns, struct tp_now now)
     return mono_ns > now.mono_ns ? now.wall_ns + (mono_ns - now.mono_ns) : now.wall_ns;
 }
 
-static int put_trace(struct tp_engine *e, const struct tp_trace *t, struct tp_now now,
-                     struct tp_err *err)
+static int put_trace(struct tp_engine *e, const struct tp_trace *t, struct tp_err *err)
 {
     struct tp_buf spec = {0};
     struct tp_row_trace row = {
@@ -123,7 +122,7 @@ static int put_trace(struct tp_engine *e, const struct tp_trace *t, struct tp_no
         .version = t->version,
         .created_ns = t->created_ns,
         .start_at_ns = t->start_at_ns,
-        .deadline_ns = to_wall(tp_session_deadline_ns(&t->session), now),
+        .deadline_ns = t->deadline_wall_ns,
         .outcome = tp_str_of(t->outcome),
         .reason = tp_str_of(t->reason),
         .late_batches = t->late_batches,
@@ -179,11 +178,18 @@ static int put_member(struct tp_engine *e, const struct tp_member *m,
     return noted(e, e->opts.store->ops->put_member(e->opts.store, &row, err));
 }
 
+void tp_persist_deadline(struct tp_trace *t, struct tp_now now)
+{
+    t->deadline_wall_ns = to_wall(tp_session_deadline_ns(&t->session), now);
+}
+
 int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
                           struct tp_err *err)
 {
-    int rc = put_trace(e, t, now, err);
+    int rc;
 
+    tp_persist_deadline(t, now);
+    rc = put_trace(e, t, err);
     if (rc == TP_OK)
         rc = put_moves(e, t, err);
     for (size_t i = 0; i < t->n_members && rc == TP_OK; i++) {

@@ -23,6 +23,9 @@ int tp_persist_job(struct tp_engine *e, struct tp_job *job, struct tp_err *err);
 int tp_persist_types(struct tp_engine *e, struct tp_job *job, uint64_t wall_ns,
                      struct tp_err *err);
 
+/* Note the deadline of the present state as wall time, for the row and for views. */
+void tp_persist_deadline(struct tp_trace *t, struct tp_now now);
+
 /* Write trace, new moves and changed members; part of a transaction.
  * tp_persist_trace_done() after the commit. */
 int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,

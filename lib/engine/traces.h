@@ -94,9 +94,10 @@ int tp_engine_trace_start(struct tp_engine *e, struct tp_str id, struct tp_str c
 
 /*
  * Stop a trace. Stopping one that is stopping or complete changes nothing and is fine:
- * the caller wanted it stopped, and it is. Stopping a prepared one ends it empty.
+ * the caller wanted it stopped, and it is.
  *
- * TP_ENOTFOUND. TP_ESTATE  it has failed or was cancelled. TP_EIO, TP_ENOMEM.
+ * TP_ENOTFOUND. TP_ESTATE  it is prepared (nothing can be stopped yet: cancel it), has
+ * failed or was cancelled. TP_EIO, TP_ENOMEM.
  */
 int tp_engine_trace_stop(struct tp_engine *e, struct tp_str id, struct tp_str cause,
                          struct tp_now now, struct tp_trace_view **out,

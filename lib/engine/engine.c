@@ -1,0 +1,161 @@
+/*
+ * The engine as a whole: birth, clock, health. What it holds is in model.h, how it comes
+ * back from the store in recovery.c.
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+#include "engine/idempotency.h"
+#include "engine/life.h"
+#include "engine/objects.h"
+#include "engine/recovery.h"
+#include "store/store.h"
+
+#define BACKLOG_MOST 10000 /* streams that wait for their seal */
+
+static int copy_texts(struct tp_engine *e, const struct tp_engine_opts *opts,
+                      struct tp_err *err)
+{
+    e->version = strdup(opts->version == NULL ? "unknown" : opts->version);
+    e->host = strdup(opts->host == NULL ? "" : opts->host);
+    if (e->version == NULL || e->host == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for the engine");
+    e->opts.version = e->version;
+    e->opts.host = e->host;
+    return TP_OK;
+}
+
+int tp_engine_new(const struct tp_engine_opts *opts, struct tp_now now,
+                  struct tp_engine **out, struct tp_engine_recovery *recovery,
+                  struct tp_err *err)
+{
+    struct tp_engine *e = calloc(1, sizeof(*e));
+    struct tp_engine_recovery found = {0};
+    int rc;
+
+    if (e == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for the engine");
+    tp_lock_init(&e->lock);
+    e->opts = *opts;
+    e->limits = opts->limits == NULL ? tp_limits_default() : *opts->limits;
+    e->opts.limits = &e->limits;
+    rc = copy_texts(e, opts, err);
+    if (rc == TP_OK)
+        rc = tp_recovery_run(e, now, &found, err);
+    if (rc != TP_OK) {
+        tp_engine_free(e);
+        return rc;
+    }
+    tp_engine_tick(e, now);
+    if (recovery != NULL)
+        *recovery = found;
+    *out = e;
+    return TP_OK;
+}
+
+void tp_engine_free(struct tp_engine *e)
+{
+    size_t cursor = 0;
+    void *p;
+
+    if (e == NULL)
+        return;
+    while (e->newest != NULL)
+        tp_trace_unlink(e->newest);
+    while (tp_strmap_next(&e->producers, &cursor, NULL, &p))
+        tp_producer_free(p);
+    for (cursor = 0; tp_strmap_next(&e->keys, &cursor, NULL, &p);)
+        tp_key_free(p);
+    for (cursor = 0; tp_strmap_next(&e->jobs, &cursor, NULL, &p);)
+        tp_job_free(p);
+    tp_strmap_fini(&e->traces);
+    tp_strmap_fini(&e->producers);
+    tp_strmap_fini(&e->keys);
+    tp_strmap_fini(&e->jobs);
+    tp_lock_fini(&e->lock);
+    free(e->version);
+    free(e->host);
+    free(e);
+}
+
+uint64_t tp_engine_tick(struct tp_engine *e, struct tp_now now)
+{
+    uint64_t next = UINT64_MAX;
+
+    tp_lock_take(&e->lock);
+    for (struct tp_trace *t = e->newest; t != NULL; t = t->older) {
+        uint64_t at = tp_life_tick(t, now);
+
+        next = at < next ? at : next;
+    }
+    tp_key_sweep(e, now);
+    tp_lock_give(&e->lock);
+    return next;
+}
+
+/* What is counted by looking rather than by keeping count. */
+static void count_present(struct tp_engine *e, struct tp_engine_stats *out)
+{
+    size_t cursor = 0;
+    void *job;
+
+    out->jobs = tp_strmap_len(&e->jobs);
+    out->producers = tp_strmap_len(&e->producers);
+    out->traces = tp_strmap_len(&e->traces);
+    out->active_traces = e->n_active;
+    while (tp_strmap_next(&e->jobs, &cursor, NULL, &job))
+        out->types += tp_registry_len(((struct tp_job *)job)->registry);
+    for (const struct tp_trace *t = e->newest; t != NULL; t = t->older) {
+        out->work_running += t->n_working;
+        out->uploads_open += t->n_uploads;
+        for (size_t i = 0; i < t->n_streams; i++) {
+            const struct tp_stream *s = t->streams[i];
+
+            out->streams += s->state != TP_STREAM_HIDDEN;
+            out->work_waiting += s->state == TP_STREAM_SEALING && !s->is_working;
+            out->stored_bytes += s->counts.bytes;
+        }
+    }
+}
+
+void tp_engine_stats(struct tp_engine *e, struct tp_engine_stats *out)
+{
+    tp_lock_take(&e->lock);
+    *out = e->stats;
+    count_present(e, out);
+    tp_lock_give(&e->lock);
+}
+
+static int probe_blobs(struct tp_engine *e, struct tp_err *err)
+{
+    const struct tp_blobs *blobs = e->opts.blobs;
+    struct tp_blob *blob = NULL;
+    int rc = blobs->open_append(blobs->ctx, NULL, &blob, err);
+
+    if (rc == TP_OK)
+        rc = blobs->append(blob, "ready", 5, err);
+    blobs->close(blobs->ctx, blob);
+    return rc;
+}
+
+int tp_engine_ready(struct tp_engine *e, struct tp_now now, struct tp_err *err)
+{
+    struct tp_engine_stats stats;
+    int rc;
+
+    (void)now;
+    tp_lock_take(&e->lock);
+    rc = e->opts.store->ops->check(e->opts.store, err);
+    e->stats.store_failures += rc != TP_OK;
+    tp_lock_give(&e->lock);
+    if (rc == TP_OK)
+        rc = probe_blobs(e, err);
+    if (rc != TP_OK)
+        return rc;
+    tp_engine_stats(e, &stats);
+    if (stats.work_waiting <= BACKLOG_MOST)
+        return TP_OK;
+    return tp_fail(err, TP_EAGAIN, "%llu streams wait to be sealed",
+                   (unsigned long long)stats.work_waiting);
+}

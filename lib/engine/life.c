@@ -1,0 +1,447 @@
+/*
+ * What each state means for the world around a trace:
+ *
+ *   prepared    registry frozen, job taken, producers asked to arm
+ *   recording   the same; producers record
+ *   stopping    registry free; producers flush and uploads that are open may end; then
+ *               is_sealing: no more data, the streams are sealed one by one
+ *   final       job free; producers that still record are told to drop it
+ *
+ * A move changes the session first, is written, and is taken back when the write fails.
+ */
+#include "engine/life.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "engine/objects.h"
+#include "engine/persist.h"
+#include "engine/stream_blobs.h"
+
+struct tp_session_time tp_session_now(struct tp_now now)
+{
+    return (struct tp_session_time){now.mono_ns, (int64_t)now.wall_ns};
+}
+
+void tp_life_touch(struct tp_trace *t)
+{
+    t->version++;
+}
+
+bool tp_life_is_awaited(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_ARMED || m->state == TP_MEMBER_RECORDING ||
+           m->state == TP_MEMBER_FLUSHING;
+}
+
+/* The producer of a member while it is registered and takes part in this trace. */
+static struct tp_producer *producer_of(const struct tp_member *m)
+{
+    struct tp_producer *p = tp_producer_find(m->trace->engine, tp_str_of(m->who.id));
+
+    return p != NULL && p->member == m ? p : NULL;
+}
+
+static uint64_t ms_to_ns(uint64_t ms)
+{
+    return ms > UINT64_MAX / 1000000 ? 0 : ms * 1000000;
+}
+
+void tp_life_init(struct tp_trace *t, struct tp_now now)
+{
+    const struct tp_limits *limits = &t->engine->limits;
+    struct tp_session_options options = {
+        .prepared_ns = ms_to_ns(limits->trace_prepared_ms),
+        .recording_ns = ms_to_ns(t->spec.duration_ms),
+        .stopping_ns = ms_to_ns(limits->trace_stopping_ms),
+    };
+
+    tp_session_init(&t->session, &options, tp_session_now(now), "created");
+    tp_quota_init(&t->quota, "max-trace-bytes", "bytes", t->spec.max_bytes);
+    t->version = 1;
+}
+
+/* The common start: a little beyond the slowest way to a producer that waits for it. */
+static void set_start_at(struct tp_trace *t, struct tp_now now)
+{
+    uint64_t margin = 0;
+
+    for (size_t i = 0; i < t->n_members; i++) {
+        const struct tp_member *m = t->members[i];
+
+        if (m->state == TP_MEMBER_ARMED &&
+            margin < TP_MARGIN_NS + 2 * m->clock_error_ns)
+            margin = TP_MARGIN_NS + 2 * m->clock_error_ns;
+    }
+    t->start_at_ns = now.wall_ns + margin;
+}
+
+int tp_life_start_new(struct tp_trace *t, struct tp_now now, struct tp_err *err)
+{
+    set_start_at(t, now);
+    return tp_session_move(&t->session, TP_SESSION_RECORDING, tp_session_now(now),
+                           "started at once", err);
+}
+
+void tp_life_hold(struct tp_trace *t)
+{
+    t->job->active = t;
+    t->engine->n_active++;
+    if (t->session.state != TP_SESSION_STOPPING) {
+        tp_registry_freeze(t->job->registry);
+        t->has_frozen = true;
+    }
+}
+
+static void let_registry_go(struct tp_trace *t)
+{
+    if (t->has_frozen)
+        tp_registry_unfreeze(t->job->registry);
+    t->has_frozen = false;
+}
+
+/* Tell a producer that may still record to drop the trace, and let it go. */
+static void let_producers_go(struct tp_trace *t)
+{
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+        struct tp_producer *p = producer_of(m);
+
+        if (p == NULL)
+            continue;
+        if (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST ||
+            (p->has_synced && m->state == TP_MEMBER_WAITING && p->given != 0)) {
+            memcpy(p->cancel_id, t->id, sizeof(p->cancel_id));
+            p->cancel_was_sent = false;
+        }
+        p->member = NULL;
+        p->given = 0;
+    }
+}
+
+static void count_end(struct tp_trace *t)
+{
+    struct tp_engine_stats *stats = &t->engine->stats;
+
+    if (t->session.state == TP_SESSION_FAILED)
+        stats->traces_failed++;
+    else if (t->session.state == TP_SESSION_CANCELLED)
+        stats->traces_cancelled++;
+    else if (strcmp(t->outcome, "complete") == 0)
+        stats->traces_complete++;
+    else if (strcmp(t->outcome, "lossy") == 0)
+        stats->traces_lossy++;
+    else if (strcmp(t->outcome, "partial") == 0)
+        stats->traces_partial++;
+    else
+        stats->traces_empty++;
+}
+
+/* What follows from a move that is in the store. */
+static void follow(struct tp_trace *t)
+{
+    int state = t->session.state;
+
+    if (state == TP_SESSION_PREPARED || state == TP_SESSION_RECORDING)
+        return;
+    let_registry_go(t);
+    if (state == TP_SESSION_STOPPING)
+        return;
+    let_producers_go(t);
+    if (t->job->active == t)
+        t->job->active = NULL;
+    t->engine->n_active--;
+    tp_typemap_unref(t->types);
+    t->types = NULL;
+    t->is_purging = state == TP_SESSION_CANCELLED;
+    count_end(t);
+}
+
+static int move(struct tp_trace *t, enum tp_session_state to, const char *cause,
+                struct tp_now now, struct tp_err *err)
+{
+    struct tp_session before = t->session;
+    uint64_t version = t->version;
+    int rc = tp_session_move(&t->session, to, tp_session_now(now), cause, err);
+
+    if (rc != TP_OK)
+        return rc;
+    tp_life_touch(t);
+    rc = tp_persist_trace(t->engine, t, now, err);
+    if (rc != TP_OK) {
+        t->session = before;
+        t->version = version;
+        return rc;
+    }
+    follow(t);
+    return TP_OK;
+}
+
+int tp_life_start(struct tp_trace *t, const char *cause, struct tp_now now,
+                  struct tp_err *err)
+{
+    uint64_t before = t->start_at_ns;
+    int rc;
+
+    set_start_at(t, now);
+    rc = move(t, TP_SESSION_RECORDING, cause, now, err);
+    if (rc != TP_OK)
+        t->start_at_ns = before;
+    return rc;
+}
+
+int tp_life_stop(struct tp_trace *t, const char *cause, struct tp_now now,
+                 struct tp_err *err)
+{
+    int rc = move(t, TP_SESSION_STOPPING, cause, now, err);
+
+    if (rc == TP_OK)
+        tp_life_advance(t, now);
+    return rc;
+}
+
+int tp_life_end(struct tp_trace *t, enum tp_session_state to, const char *cause,
+                struct tp_now now, struct tp_err *err)
+{
+    int rc;
+
+    snprintf(t->reason, sizeof(t->reason), "%s", cause);
+    rc = move(t, to, cause, now, err);
+    if (rc != TP_OK) {
+        t->reason[0] = '\0';
+        return rc;
+    }
+    tp_life_advance(t, now);
+    return TP_OK;
+}
+
+static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
+                       struct tp_counts *out)
+{
+    const struct tp_counts *r = &m->reported;
+    uint64_t told = tp_counts_dropped(r) + r->filtered, posted = 0, lost = 0;
+
+    if (m->stream_no != 0 && m->stream_no <= t->n_streams)
+        posted = t->streams[m->stream_no - 1]->counts.emitted;
+    if (r->emitted > told && r->emitted - told > posted)
+        lost = r->emitted - told - posted;
+    out->emitted += told + lost;
+    out->filtered += r->filtered;
+    for (int i = 0; i < TP_DROP_CAUSES; i++)
+        out->dropped[i] += r->dropped[i];
+    /* While it records, what was not posted yet is on its way and not lost. */
+    if (m->state == TP_MEMBER_DONE || !tp_trace_is_active(t))
+        out->dropped[TP_DROP_LOST] += lost;
+    else
+        out->emitted -= lost;
+}
+
+void tp_life_totals(const struct tp_trace *t, struct tp_counts *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < t->n_streams; i++) {
+        if (t->streams[i]->state != TP_STREAM_HIDDEN)
+            tp_counts_add(out, &t->streams[i]->counts);
+    }
+    for (size_t i = 0; i < t->n_members; i++)
+        add_unsent(t, t->members[i], out);
+}
+
+static bool all_are_in(const struct tp_trace *t)
+{
+    if (t->n_uploads > 0)
+        return false;
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (tp_life_is_awaited(t->members[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Take no more data. What members still owe is late. */
+static void begin_sealing(struct tp_trace *t)
+{
+    struct tp_err ignored;
+
+    t->is_sealing = true;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        if (t->streams[i]->state == TP_STREAM_OPEN)
+            t->streams[i]->state = TP_STREAM_SEALING;
+    }
+    /* The seal has its own bounds: no deadline from here on. */
+    tp_session_set_deadline(&t->session, TP_SESSION_NO_DEADLINE, TP_SESSION_COMPLETE,
+                            "", &ignored);
+    tp_life_touch(t);
+}
+
+static bool is_sealed(const struct tp_trace *t)
+{
+    for (size_t i = 0; i < t->n_streams; i++) {
+        if (t->streams[i]->state == TP_STREAM_SEALING)
+            return false;
+    }
+    return t->n_working == 0;
+}
+
+/* All its streams are lost: there is nothing to be complete about. */
+static const struct tp_stream *all_failed(const struct tp_trace *t)
+{
+    const struct tp_stream *last = NULL;
+
+    for (size_t i = 0; i < t->n_streams; i++) {
+        const struct tp_stream *s = t->streams[i];
+
+        if (s->state == TP_STREAM_SEALED)
+            return NULL;
+        if (s->state == TP_STREAM_FAILED)
+            last = s;
+    }
+    return last;
+}
+
+static int finish(struct tp_trace *t, struct tp_now now, struct tp_err *err)
+{
+    const struct tp_stream *failed = all_failed(t);
+    char cause[TP_SESSION_CAUSE_BYTES * 2];
+    int rc;
+
+    tp_life_judge(t);
+    if (failed != NULL) {
+        t->outcome[0] = '\0';
+        snprintf(cause, sizeof(cause), "the data cannot be read: %s", failed->reason);
+        return tp_life_end(t, TP_SESSION_FAILED, cause, now, err);
+    }
+    rc = move(t, TP_SESSION_COMPLETE, "all data is sealed", now, err);
+    if (rc != TP_OK)
+        t->outcome[0] = t->reason[0] = '\0';
+    return rc;
+}
+
+/* Start when every producer that was asked has answered. */
+static int start_when_armed(struct tp_trace *t, struct tp_now now, struct tp_err *err)
+{
+    size_t n_armed = 0;
+
+    if (t->spec.start != TP_START_NOW)
+        return TP_OK;
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_producer *p = producer_of(t->members[i]);
+
+        if (t->members[i]->state == TP_MEMBER_WAITING && p != NULL && p->has_synced)
+            return TP_OK;
+        n_armed += t->members[i]->state == TP_MEMBER_ARMED;
+    }
+    return tp_life_start(t,
+                         n_armed > 0 ? "all producers are armed" : "nobody to wait for",
+                         now, err);
+}
+
+static int advance_stopping(struct tp_trace *t, struct tp_now now, struct tp_err *err)
+{
+    bool is_due = tp_session_due(&t->session, now.mono_ns, NULL, NULL);
+
+    if (!t->is_sealing && t->n_committing == 0 && (is_due || all_are_in(t)))
+        begin_sealing(t);
+    if (t->is_sealing && is_sealed(t))
+        return finish(t, now, err);
+    return TP_OK;
+}
+
+static void purge(struct tp_trace *t)
+{
+    if (t->n_committing > 0 || t->n_working > 0)
+        return;
+    t->is_purging = !tp_stream_blobs_remove(t);
+}
+
+void tp_life_advance(struct tp_trace *t, struct tp_now now)
+{
+    struct tp_err err;
+    int rc = TP_OK;
+
+    if (t->session.state == TP_SESSION_PREPARED)
+        rc = start_when_armed(t, now, &err);
+    else if (t->session.state == TP_SESSION_STOPPING)
+        rc = advance_stopping(t, now, &err);
+    if (t->is_purging)
+        purge(t);
+    t->retry_ns = rc == TP_OK && !t->is_purging ? 0 : now.mono_ns + TP_RETRY_NS;
+}
+
+/* Make the move that the session says is due. */
+static int run_due(struct tp_trace *t, struct tp_now now, struct tp_err *err)
+{
+    enum tp_session_state to;
+    const char *due;
+    char cause[TP_SESSION_CAUSE_BYTES];
+
+    if (t->session.state == TP_SESSION_STOPPING ||
+        !tp_session_due(&t->session, now.mono_ns, &to, &due))
+        return TP_OK;
+    snprintf(cause, sizeof(cause), "%s", due);
+    if (to == TP_SESSION_RECORDING)
+        return tp_life_start(t, cause, now, err);
+    if (to == TP_SESSION_STOPPING)
+        return tp_life_stop(t, cause, now, err);
+    return tp_life_end(t, to, cause, now, err);
+}
+
+static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *next)
+{
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+        struct tp_producer *p = producer_of(m);
+
+        if (p == NULL || !tp_life_is_awaited(m))
+            continue;
+        if (now.mono_ns - p->seen_mono_ns < TP_STALE_NS) {
+            if (p->seen_mono_ns + TP_STALE_NS < *next)
+                *next = p->seen_mono_ns + TP_STALE_NS;
+            continue;
+        }
+        m->state = TP_MEMBER_LOST;
+        m->is_dirty = true;
+        snprintf(m->reason, sizeof(m->reason), "not heard of for %llu s",
+                 (unsigned long long)((now.mono_ns - p->seen_mono_ns) / 1000000000));
+        tp_life_touch(t);
+    }
+}
+
+/* End a trace that a restart could not bring back. */
+static uint64_t tick_broken(struct tp_trace *t, struct tp_now now)
+{
+    char cause[sizeof(t->reason)];
+    struct tp_err err;
+
+    memcpy(cause, t->reason, sizeof(cause));
+    t->is_broken = tp_life_end(t, TP_SESSION_FAILED, cause, now, &err) != TP_OK;
+    if (!t->is_broken)
+        return UINT64_MAX;
+    memcpy(t->reason, cause, sizeof(cause));
+    t->retry_ns = now.mono_ns + TP_RETRY_NS;
+    return t->retry_ns;
+}
+
+uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
+{
+    uint64_t next = UINT64_MAX, deadline;
+    struct tp_err err;
+
+    if (t->retry_ns > now.mono_ns)
+        return t->retry_ns;
+    if (!tp_trace_is_active(t) && !t->is_purging)
+        return next;
+    if (t->is_broken)
+        return tick_broken(t, now);
+    if (tp_trace_is_active(t))
+        lose_stale_members(t, now, &next);
+    if (run_due(t, now, &err) != TP_OK)
+        t->retry_ns = now.mono_ns + TP_RETRY_NS;
+    else
+        tp_life_advance(t, now);
+    deadline = tp_trace_is_active(t) ? tp_session_deadline_ns(&t->session) : UINT64_MAX;
+    if (t->retry_ns != 0 && t->retry_ns < next)
+        return t->retry_ns;
+    return deadline < next ? deadline : next;
+}

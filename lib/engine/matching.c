@@ -1,0 +1,130 @@
+#include "engine/matching.h"
+
+#include <stdio.h>
+
+#include "engine/life.h"
+#include "engine/objects.h"
+
+bool tp_match_is_live_kind(const struct tp_producer *p)
+{
+    return p->has_synced || strcmp(p->who.kind, "native") == 0;
+}
+
+static bool has_rank(const struct tp_spec *spec, int64_t rank)
+{
+    for (size_t i = 0; i < spec->n_ranks; i++) {
+        if ((int64_t)spec->ranks[i] == rank)
+            return true;
+    }
+    return spec->n_ranks == 0;
+}
+
+static bool has_text(const struct tp_str *items, size_t n, const char *a, const char *b)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (tp_str_is(items[i], a) || tp_str_is(items[i], b))
+            return true;
+    }
+    return n == 0;
+}
+
+bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,
+              struct tp_now now, char *reason)
+{
+    uint64_t silent_ns = now.mono_ns - p->seen_mono_ns;
+
+    reason[0] = '\0';
+    if (!has_rank(spec, p->who.rank) && p->who.rank < 0)
+        snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: it has no rank");
+    else if (!has_rank(spec, p->who.rank))
+        snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: rank %lld",
+                 (long long)p->who.rank);
+    else if (!has_text(spec->hosts, spec->n_hosts, p->who.host, p->who.host))
+        snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: host %s",
+                 p->who.host[0] == '\0' ? "unknown" : p->who.host);
+    else if (!has_text(spec->producers, spec->n_producers, p->who.name, p->who.id))
+        snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: producer");
+    else if (tp_match_is_live_kind(p) && silent_ns >= TP_STALE_NS)
+        snprintf(reason, TP_MATCH_REASON_BYTES, "stale %llu s",
+                 (unsigned long long)(silent_ns / 1000000000));
+    return reason[0] == '\0';
+}
+
+/* Add one producer as a member. */
+static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now now,
+                      struct tp_member **out, struct tp_err *err)
+{
+    struct tp_row_identity who = tp_identity_row(&p->who);
+    int rc = tp_member_add(t, &who, out, err);
+
+    if (rc != TP_OK)
+        return rc;
+    (*out)->state = tp_match(&t->spec, p, now, (*out)->reason) ? TP_MEMBER_WAITING
+                                                               : TP_MEMBER_UNMATCHED;
+    (*out)->has_clock = p->has_clock;
+    (*out)->clock_offset_ns = p->clock_offset_ns;
+    (*out)->clock_error_ns = p->clock_error_ns;
+    return TP_OK;
+}
+
+int tp_match_all(struct tp_trace *t, struct tp_now now, size_t *n_matched,
+                 struct tp_err *err)
+{
+    size_t cursor = 0;
+    void *p;
+    int rc = TP_OK;
+
+    *n_matched = 0;
+    while (rc == TP_OK && tp_strmap_next(&t->engine->producers, &cursor, NULL, &p)) {
+        struct tp_member *m;
+
+        if (((struct tp_producer *)p)->job != t->job)
+            continue;
+        rc = add_member(t, p, now, &m, err);
+        if (rc == TP_OK)
+            *n_matched += m->state == TP_MEMBER_WAITING;
+    }
+    return rc;
+}
+
+static void attach(struct tp_producer *p, struct tp_member *m)
+{
+    p->member = m;
+    p->given = 0;
+}
+
+void tp_match_attach(struct tp_trace *t)
+{
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+        struct tp_producer *p = tp_producer_find(t->engine, tp_str_of(m->who.id));
+
+        if (p != NULL && m->state != TP_MEMBER_UNMATCHED)
+            attach(p, m);
+    }
+}
+
+int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
+{
+    struct tp_trace *t = p->job->active;
+    char reason[TP_MATCH_REASON_BYTES];
+    struct tp_member *m;
+    int rc = TP_OK;
+
+    if (t == NULL || t->session.state == TP_SESSION_STOPPING || p->member != NULL ||
+        !tp_match(&t->spec, p, now, reason))
+        return TP_OK;
+    m = tp_member_find(t, p->who.id);
+    if (m == NULL)
+        rc = add_member(t, p, now, &m, err);
+    if (rc != TP_OK)
+        return rc;
+    if (m->state == TP_MEMBER_UNMATCHED || m->state == TP_MEMBER_LOST) {
+        m->state = TP_MEMBER_WAITING;
+        m->reason[0] = '\0';
+        m->is_dirty = true;
+    }
+    attach(p, m);
+    tp_life_touch(t);
+    return TP_OK;
+}

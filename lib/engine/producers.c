@@ -1,0 +1,386 @@
+/*
+ * Producers come and go by name; who takes part in what is matching.c, what they say to
+ * each other is sync.c.
+ */
+#include "engine/producers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "engine/check.h"
+#include "engine/life.h"
+#include "engine/matching.h"
+#include "engine/objects.h"
+#include "engine/persist.h"
+#include "engine/pool.h"
+#include "engine/problem.h"
+#include "store/store.h"
+
+#define PAGE_DEFAULT 100
+#define NAME_MAX_BYTES 127
+
+void tp_producer_list_free(struct tp_producer_list *list)
+{
+    if (list == NULL)
+        return;
+    tp_pool_free(list->pool);
+    free(list);
+}
+
+static const char *state_of(const struct tp_producer *p, struct tp_now now)
+{
+    if (tp_match_is_live_kind(p) && now.mono_ns - p->seen_mono_ns >= TP_STALE_NS)
+        return "stale";
+    if (p->member == NULL)
+        return "idle";
+    return tp_member_state_name(p->member->state);
+}
+
+static void view_producer(const struct tp_producer *p, struct tp_now now,
+                          struct tp_pool *pool, struct tp_producer_view *out)
+{
+    struct tp_identity_view who = tp_identity_view(&p->who, pool);
+
+    out->id = who.id;
+    out->job = tp_pool_text(pool, p->job->name);
+    out->name = who.name;
+    out->kind = who.kind;
+    out->host = who.host;
+    out->backend = who.backend;
+    out->device = who.device;
+    out->capabilities_json = tp_pool_text(pool, p->capabilities);
+    out->state = state_of(p, now);
+    out->trace_id = p->member == NULL ? "" : tp_pool_text(pool, p->member->trace->id);
+    out->rank = who.rank;
+    out->pid = who.pid;
+    out->world_size = who.world_size;
+    out->registered_wall_ns = p->registered_ns;
+    out->seen_wall_ns = p->seen_wall_ns;
+    out->step = p->step;
+    out->has_clock = p->has_clock;
+    out->clock_offset_ns = p->clock_offset_ns;
+    out->clock_error_ns = p->clock_error_ns;
+}
+
+static struct tp_producer_list *new_list(size_t n)
+{
+    struct tp_producer_list *list = calloc(1, sizeof(*list));
+
+    if (list == NULL)
+        return NULL;
+    list->pool = tp_pool_new();
+    list->items = tp_pool_array(list->pool, n, sizeof(list->items[0]));
+    return list;
+}
+
+/* Give the list out when all of it could be had. */
+static int hand_out(struct tp_producer_list *list, struct tp_producer_list **out,
+                    struct tp_err *err)
+{
+    if (list == NULL || tp_pool_has_failed(list->pool)) {
+        tp_producer_list_free(list);
+        return tp_fail(err, TP_ENOMEM, "no memory for a list of producers");
+    }
+    *out = list;
+    return TP_OK;
+}
+
+static int check_kind(struct tp_str kind, struct tp_problem *problem,
+                      struct tp_err *err)
+{
+    if (kind.len == 0 || tp_str_is(kind, "http") || tp_str_is(kind, "native"))
+        return TP_OK;
+    return tp_problem_invalid(problem, "kind",
+                              tp_fail(err, TP_EINVAL,
+                                      "kind '%.*s' is neither http nor native",
+                                      (int)(kind.len > 64 ? 64 : kind.len), kind.ptr));
+}
+
+static int check_request(struct tp_engine *e, const struct tp_producer_request *r,
+                         struct tp_problem *problem, struct tp_err *err)
+{
+    const struct {
+        const char *field;
+        struct tp_str text;
+    } labels[] = {{"host", r->host}, {"backend", r->backend}, {"device", r->device}};
+    int rc =
+        tp_check_text("name", r->name, "producer name", NAME_MAX_BYTES, problem, err);
+
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]) && rc == TP_OK; i++)
+        rc = tp_check_text(labels[i].field, labels[i].text, "max-label-bytes",
+                           e->limits.label_bytes, problem, err);
+    if (rc == TP_OK)
+        rc = check_kind(r->kind, problem, err);
+    if (rc == TP_OK)
+        rc = tp_check_rank(r->rank, problem, err);
+    if (rc == TP_OK && r->capabilities_json.len > e->limits.metadata_bytes)
+        rc = tp_problem_limit(problem, "max-metadata-bytes", "bytes",
+                              e->limits.metadata_bytes, r->capabilities_json.len, err);
+    return rc;
+}
+
+static struct tp_producer *find_same(struct tp_engine *e, const struct tp_job *job,
+                                     const struct tp_row_identity *who)
+{
+    size_t cursor = 0;
+    void *found;
+
+    while (tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
+        struct tp_producer *p = found;
+
+        if (p->job == job && p->who.rank == who->rank && p->who.pid == who->pid &&
+            tp_str_is(who->name, p->who.name) && tp_str_is(who->host, p->who.host))
+            return p;
+    }
+    return NULL;
+}
+
+static int store_producer(struct tp_engine *e, struct tp_job *job,
+                          const struct tp_producer *p, struct tp_err *err)
+{
+    int rc = tp_persist_begin(e, err);
+
+    if (rc != TP_OK)
+        return rc;
+    rc = tp_persist_job(e, job, err);
+    if (rc == TP_OK)
+        rc = tp_persist_producer(e, p, err);
+    rc = tp_persist_end(e, rc, err);
+    if (rc == TP_OK)
+        job->is_stored = true;
+    return rc;
+}
+
+static int add_new(struct tp_engine *e, struct tp_job *job, struct tp_row_identity *who,
+                   struct tp_str capabilities, struct tp_now now,
+                   struct tp_producer **out, struct tp_problem *problem,
+                   struct tp_err *err)
+{
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_producer *p;
+    int rc;
+
+    if (job->n_producers >= e->limits.producers_per_job)
+        return tp_problem_limit(problem, "max-producers-per-job", "producers",
+                                e->limits.producers_per_job, job->n_producers + 1, err);
+    tp_new_id(e, now, id);
+    who->producer_id = tp_str_of(id);
+    rc = tp_producer_add(job, e, who, capabilities, &p, err);
+    if (rc != TP_OK)
+        return rc;
+    p->registered_ns = p->seen_wall_ns = now.wall_ns;
+    p->seen_mono_ns = now.mono_ns;
+    rc = store_producer(e, job, p, err);
+    if (rc != TP_OK) {
+        tp_producer_drop(e, p);
+        return tp_problem_storage(problem, rc);
+    }
+    *out = p;
+    return TP_OK;
+}
+
+/* It is known: take over what it says about itself now. */
+static int renew(struct tp_engine *e, struct tp_producer *p,
+                 struct tp_row_identity *who, struct tp_str capabilities,
+                 struct tp_now now, struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_producer fresh = *p;
+    int rc;
+
+    who->producer_id = tp_str_of(p->who.id);
+    rc = tp_identity_init(&fresh.who, who, err);
+    if (rc != TP_OK)
+        return rc;
+    fresh.capabilities = malloc(capabilities.len + 1);
+    if (fresh.capabilities == NULL) {
+        tp_identity_fini(&fresh.who);
+        return tp_fail(err, TP_ENOMEM, "no memory for a producer");
+    }
+    if (capabilities.len != 0)
+        memcpy(fresh.capabilities, capabilities.ptr, capabilities.len);
+    fresh.capabilities[capabilities.len] = '\0';
+    fresh.seen_wall_ns = now.wall_ns;
+    fresh.seen_mono_ns = now.mono_ns;
+    rc = store_producer(e, p->job, &fresh, err);
+    if (rc != TP_OK) {
+        tp_identity_fini(&fresh.who);
+        free(fresh.capabilities);
+        return tp_problem_storage(problem, rc);
+    }
+    tp_identity_fini(&p->who);
+    free(p->capabilities);
+    *p = fresh;
+    return TP_OK;
+}
+
+static int register_in(struct tp_engine *e, struct tp_job *job,
+                       const struct tp_producer_request *r, struct tp_row_identity *who,
+                       struct tp_now now, struct tp_producer_list *list,
+                       struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_producer *p = find_same(e, job, who);
+    bool is_new = p == NULL;
+    int rc;
+
+    if (is_new)
+        rc = add_new(e, job, who, r->capabilities_json, now, &p, problem, err);
+    else
+        rc = renew(e, p, who, r->capabilities_json, now, problem, err);
+    if (rc != TP_OK)
+        return rc;
+    /* A join that finds no memory is made up for by the next sync. */
+    tp_match_join(p, now, NULL);
+    if (list != NULL && list->items != NULL) {
+        view_producer(p, now, list->pool, &list->items[0]);
+        list->items[0].is_new = is_new;
+        list->n = 1;
+    }
+    return TP_OK;
+}
+
+int tp_engine_producer_register(struct tp_engine *e,
+                                const struct tp_producer_request *request,
+                                struct tp_now now, struct tp_producer_list **out,
+                                struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_row_identity who = {
+        .name = request->name,
+        .kind = request->kind.len == 0 ? tp_str_of("http") : request->kind,
+        .host = request->host,
+        .backend = request->backend,
+        .device = request->device,
+        .rank = request->rank,
+        .pid = request->pid,
+        .world_size = request->world_size,
+    };
+    struct tp_str job_name = request->job;
+    struct tp_producer_list *list = NULL;
+    struct tp_job *job = NULL;
+    char name[32];
+    int rc;
+
+    tp_problem_clear(problem);
+    rc = tp_check_job(&job_name, problem, err);
+    if (rc == TP_OK)
+        rc = check_request(e, request, problem, err);
+    if (rc != TP_OK)
+        return rc;
+    if (who.name.len == 0)
+        who.name = tp_default_producer_name(who.rank, name, sizeof(name));
+    list = new_list(1);
+    tp_lock_take(&e->lock);
+    rc = tp_job_get(e, job_name, now.wall_ns, &job, problem, err);
+    if (rc == TP_OK)
+        rc = register_in(e, job, request, &who, now, list, problem, err);
+    if (rc != TP_OK && job != NULL && tp_registry_len(job->registry) == 0)
+        tp_job_drop_new(e, job);
+    tp_lock_give(&e->lock);
+    if (rc != TP_OK) {
+        tp_producer_list_free(list);
+        return rc;
+    }
+    return hand_out(list, out, err);
+}
+
+int tp_engine_producers_list(struct tp_engine *e, const struct tp_producer_query *q,
+                             struct tp_now now, struct tp_producer_list **out,
+                             struct tp_problem *problem, struct tp_err *err)
+{
+    size_t limit = q->limit == 0 ? PAGE_DEFAULT : q->limit, cursor = 0;
+    struct tp_producer_list *list;
+    void *found;
+
+    tp_problem_clear(problem);
+    if (q->after.len != 0 && q->after.len != TP_TRACE_ID_BYTES - 1)
+        return tp_problem_invalid(problem, "cursor",
+                                  tp_fail(err, TP_EINVAL,
+                                          "the cursor is not one of ours"));
+    limit = limit > e->limits.list_items ? e->limits.list_items : limit;
+    list = new_list(limit);
+    tp_lock_take(&e->lock);
+    while (list != NULL && list->items != NULL &&
+           tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
+        const struct tp_producer *p = found;
+
+        if (q->job.len != 0 && !tp_str_is(q->job, p->job->name))
+            continue;
+        if (q->after.len != 0 && memcmp(p->who.id, q->after.ptr, q->after.len) <= 0)
+            continue;
+        if (list->n == limit) {
+            list->has_more = true;
+            break;
+        }
+        view_producer(p, now, list->pool, &list->items[list->n++]);
+    }
+    tp_lock_give(&e->lock);
+    return hand_out(list, out, err);
+}
+
+int tp_engine_producer_get(struct tp_engine *e, struct tp_str id, struct tp_now now,
+                           struct tp_producer_list **out, struct tp_problem *problem,
+                           struct tp_err *err)
+{
+    struct tp_producer_list *list = new_list(1);
+    struct tp_producer *p;
+
+    tp_problem_clear(problem);
+    tp_lock_take(&e->lock);
+    p = tp_producer_find(e, id);
+    if (p != NULL && list != NULL && list->items != NULL) {
+        view_producer(p, now, list->pool, &list->items[0]);
+        list->n = 1;
+    }
+    tp_lock_give(&e->lock);
+    if (p == NULL) {
+        tp_producer_list_free(list);
+        return tp_problem_not_found(problem, "producer", id, err);
+    }
+    return hand_out(list, out, err);
+}
+
+static void leave_trace(struct tp_producer *p, struct tp_now now)
+{
+    struct tp_member *m = p->member;
+
+    p->member = NULL;
+    if (m == NULL)
+        return;
+    if (m->state != TP_MEMBER_DONE && m->state != TP_MEMBER_REFUSED) {
+        m->state = TP_MEMBER_LOST;
+        snprintf(m->reason, sizeof(m->reason), "it left");
+        m->is_dirty = true;
+    }
+    tp_life_touch(m->trace);
+    tp_life_advance(m->trace, now);
+}
+
+int tp_engine_producer_delete(struct tp_engine *e, struct tp_str id, struct tp_now now,
+                              struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_producer *p;
+    int rc;
+
+    tp_problem_clear(problem);
+    tp_lock_take(&e->lock);
+    p = tp_producer_find(e, id);
+    if (p == NULL)
+        rc = tp_problem_not_found(problem, "producer", id, err);
+    else
+        rc = tp_problem_storage(
+            problem, e->opts.store->ops->remove_producer(e->opts.store, id, err));
+    if (rc == TP_OK) {
+        leave_trace(p, now);
+        tp_producer_drop(e, p);
+    }
+    tp_lock_give(&e->lock);
+    return rc;
+}
+
+struct tp_str tp_default_producer_name(int64_t rank, char *out, size_t size)
+{
+    if (rank < 0)
+        return tp_str_of("default");
+    snprintf(out, size, "rank-%lld", (long long)rank);
+    return tp_str_of(out);
+}

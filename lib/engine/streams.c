@@ -1,0 +1,92 @@
+#include "engine/streams.h"
+
+#include "engine/objects.h"
+
+int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
+                          struct tp_stream **out, struct tp_problem *problem,
+                          struct tp_err *err)
+{
+    struct tp_stream *s = tp_stream_find(t, who->name, who->rank);
+    int rc;
+
+    if (s != NULL) {
+        *out = s;
+        return TP_OK;
+    }
+    rc = tp_stream_add(t, who, false, (struct tp_str){0}, &s, problem, err);
+    if (rc != TP_OK)
+        return rc;
+    rc = tp_stream_publish(s, err);
+    if (rc != TP_OK) {
+        /* Its number may serve a file. */
+        s->is_file = true;
+        return rc;
+    }
+    *out = s;
+    return TP_OK;
+}
+
+int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
+                        struct tp_str file_name, struct tp_stream **out,
+                        struct tp_problem *problem, struct tp_err *err)
+{
+    for (size_t i = 0; i < t->n_streams; i++) {
+        struct tp_stream *s = t->streams[i];
+        int rc;
+
+        if (s->state != TP_STREAM_HIDDEN || !s->is_file || s->n_uploads > 0)
+            continue;
+        rc = tp_stream_rename(s, who, file_name, err);
+        if (rc == TP_OK)
+            *out = s;
+        return rc;
+    }
+    return tp_stream_add(t, who, true, file_name, out, problem, err);
+}
+
+static bool is_meant(const struct tp_producer *p, const struct tp_row_identity *who)
+{
+    if (tp_str_is(who->name, p->who.id))
+        return true;
+    return tp_str_is(who->name, p->who.name) &&
+           (who->rank < 0 || p->who.rank < 0 || who->rank == p->who.rank);
+}
+
+struct tp_producer *tp_streams_identify(struct tp_job *job, struct tp_engine *e,
+                                        struct tp_row_identity *who)
+{
+    size_t cursor = 0;
+    void *found;
+
+    while (job->n_producers > 0 &&
+           tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
+        struct tp_producer *p = found;
+        struct tp_row_identity known;
+
+        if (p->job != job || !is_meant(p, who))
+            continue;
+        known = tp_identity_row(&p->who);
+        if (known.rank < 0)
+            known.rank = who->rank;
+        if (known.world_size == 0)
+            known.world_size = who->world_size;
+        if (known.host.len == 0)
+            known.host = who->host;
+        if (known.pid < 0)
+            known.pid = who->pid;
+        *who = known;
+        return p;
+    }
+    return NULL;
+}
+
+void tp_streams_tie(struct tp_stream *s)
+{
+    struct tp_member *m = s->who.id[0] == '\0' ? NULL
+                                               : tp_member_find(s->trace, s->who.id);
+
+    if (m == NULL || m->stream_no != 0)
+        return;
+    m->stream_no = s->no;
+    m->is_dirty = true;
+}

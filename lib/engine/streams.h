@@ -1,0 +1,41 @@
+/*
+ * streams.h - which stream of a trace a producer writes to.
+ *
+ * The caller holds the control lock.
+ */
+#ifndef TP_ENGINE_STREAMS_H
+#define TP_ENGINE_STREAMS_H
+
+#include "engine/model.h"
+
+/*
+ * The stream that batches of a producer go to: one for each name and rank, made HIDDEN
+ * when it is new.
+ *
+ * TP_EQUOTA  too many streams. TP_ENOMEM.
+ */
+int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
+                          struct tp_stream **out, struct tp_problem *problem,
+                          struct tp_err *err);
+
+/* A HIDDEN stream of its own for a file; the number of an abandoned one is used again.
+ * Errors as above. */
+int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
+                        struct tp_str file_name, struct tp_stream **out,
+                        struct tp_problem *problem, struct tp_err *err);
+
+/*
+ * Find out who a client means by name and rank: a registered producer of the job by name
+ * or id, whose identity is then taken, or nobody.
+ *
+ * who  in: what the client said, with its name; out: completed; borrows.
+ *
+ * Returns the producer, or NULL.
+ */
+struct tp_producer *tp_streams_identify(struct tp_job *job, struct tp_engine *e,
+                                        struct tp_row_identity *who);
+
+/* After a stream's first commit: tie it to the member of its producer, if there is one. */
+void tp_streams_tie(struct tp_stream *s);
+
+#endif

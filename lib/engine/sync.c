@@ -1,0 +1,327 @@
+/*
+ * The one call that a producer repeats. Commands are not queued: what a producer is to do
+ * follows from the state of its trace and of its part in it, so a repeated or lost answer
+ * does no harm, and a restarted service gives the same commands again.
+ *
+ *   trace       member      commands
+ *   prepared    waiting     prepare
+ *   recording   waiting     prepare, start
+ *               armed       start
+ *   stopping    armed, recording, flushing   stop
+ *   (ended while it took part)               cancel
+ */
+#include <stdio.h>
+
+#include "base/err.h"
+#include "core/filter.h"
+#include "engine/life.h"
+#include "engine/matching.h"
+#include "engine/objects.h"
+#include "engine/persist.h"
+#include "engine/problem.h"
+#include "engine/producers.h"
+#include "engine/streams.h"
+
+#define BIT(command) (1u << TP_COMMAND_##command)
+#define DRIFT_DIVISOR 10000 /* clocks part by at most 100 ppm */
+
+const char *tp_command_name(enum tp_command_kind kind)
+{
+    static const char *const names[TP_COMMANDS] = {
+        [TP_COMMAND_PREPARE] = "prepare",
+        [TP_COMMAND_START] = "start",
+        [TP_COMMAND_STOP] = "stop",
+        [TP_COMMAND_CANCEL] = "cancel",
+    };
+
+    return (unsigned)kind < TP_COMMANDS ? names[kind] : "unknown";
+}
+
+/* Which commands are due, as bits; cancel is kept apart. */
+static unsigned wanted(const struct tp_producer *p)
+{
+    const struct tp_member *m = p->member;
+    int state = m == NULL ? -1 : m->trace->session.state;
+
+    if (state == TP_SESSION_PREPARED && m->state == TP_MEMBER_WAITING)
+        return BIT(PREPARE);
+    if (state == TP_SESSION_RECORDING && m->state == TP_MEMBER_WAITING)
+        return BIT(PREPARE) | BIT(START);
+    if (state == TP_SESSION_RECORDING && m->state == TP_MEMBER_ARMED)
+        return BIT(START);
+    if (state == TP_SESSION_STOPPING && tp_life_is_awaited(m))
+        return BIT(STOP);
+    return 0;
+}
+
+bool tp_engine_sync_ready(struct tp_engine *e, struct tp_str id)
+{
+    struct tp_producer *p;
+    bool is_ready;
+
+    tp_lock_take(&e->lock);
+    p = tp_producer_find(e, id);
+    is_ready = p == NULL || (p->cancel_id[0] != '\0' && !p->cancel_was_sent) ||
+               (wanted(p) & ~p->given) != 0;
+    tp_lock_give(&e->lock);
+    return is_ready;
+}
+
+/* Keep the best of the exchanges; an old one gets worse as the clocks drift. */
+static void take_clock(struct tp_producer *p, const struct tp_sync_request *r,
+                       struct tp_now now)
+{
+    int64_t there = (int64_t)(r->t_server_received_ns - r->t_sent_ns);
+    int64_t back = (int64_t)(r->t_server_sent_ns - r->t_received_ns);
+    int64_t round = there - back;
+    uint64_t worn = p->clock_error_ns +
+                    (now.mono_ns - p->clock_mono_ns) / DRIFT_DIVISOR;
+
+    if (r->t_sent_ns == 0 || r->t_received_ns == 0 || r->t_server_received_ns == 0 ||
+        r->t_server_sent_ns < r->t_server_received_ns || round < 0)
+        return;
+    if (p->has_clock && (uint64_t)round / 2 > worn)
+        return;
+    p->has_clock = true;
+    p->clock_offset_ns = there / 2 + back / 2;
+    p->clock_error_ns = (uint64_t)round / 2 + 1;
+    p->clock_mono_ns = now.mono_ns;
+    if (p->member != NULL) {
+        p->member->has_clock = true;
+        p->member->clock_offset_ns = p->clock_offset_ns;
+        p->member->clock_error_ns = p->clock_error_ns;
+        p->member->is_dirty = true;
+    }
+}
+
+static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack)
+{
+    struct tp_member *m = p->member;
+
+    if (ack->command == TP_COMMAND_CANCEL && tp_str_is(ack->trace_id, p->cancel_id))
+        p->cancel_id[0] = '\0';
+    if (m == NULL || !tp_str_is(ack->trace_id, m->trace->id) ||
+        m->state == TP_MEMBER_DONE)
+        return;
+    if (ack->is_refused) {
+        m->state = TP_MEMBER_REFUSED;
+        snprintf(m->reason, sizeof(m->reason), "%.*s",
+                 (int)(ack->reason.len > 100 ? 100 : ack->reason.len),
+                 ack->reason.len == 0 ? "no reason given" : ack->reason.ptr);
+    } else if (ack->command == TP_COMMAND_PREPARE && m->state == TP_MEMBER_WAITING) {
+        m->state = TP_MEMBER_ARMED;
+    } else if (ack->command == TP_COMMAND_START && m->state != TP_MEMBER_FLUSHING) {
+        m->state = TP_MEMBER_RECORDING;
+        m->base_step = p->step;
+        if (ack->start_wall_ns != 0)
+            m->started_ns = ack->start_wall_ns + (uint64_t)p->clock_offset_ns;
+    } else if (ack->command == TP_COMMAND_STOP) {
+        m->state = TP_MEMBER_DONE;
+    } else {
+        return;
+    }
+    m->is_dirty = true;
+    tp_life_touch(m->trace);
+}
+
+static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
+                       struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_member *m = p->member;
+    struct tp_counts counts = {.emitted = c->emitted, .filtered = c->filtered};
+    uint64_t dropped;
+
+    memcpy(counts.dropped, c->dropped, sizeof(counts.dropped));
+    dropped = tp_counts_dropped(&counts);
+    if (c->filtered > c->emitted || dropped > c->emitted - c->filtered)
+        return tp_problem_invalid(
+            problem, "counts",
+            tp_fail(err, TP_EINVAL,
+                    "%llu emitted are fewer than %llu filtered and %llu dropped",
+                    (unsigned long long)c->emitted, (unsigned long long)c->filtered,
+                    (unsigned long long)dropped));
+    if (m == NULL || !tp_str_is(c->trace_id, m->trace->id))
+        return TP_OK;
+    m->reported = counts;
+    m->is_dirty = true;
+    tp_life_touch(m->trace);
+    return TP_OK;
+}
+
+/* Whether every producer that records has done its steps. */
+static bool steps_are_done(const struct tp_trace *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_members; i++) {
+        const struct tp_member *m = t->members[i];
+
+        if (m->state != TP_MEMBER_RECORDING)
+            continue;
+        if (m->step < m->base_step || m->step - m->base_step < t->spec.steps)
+            return false;
+        n++;
+    }
+    return n > 0;
+}
+
+static void take_step(struct tp_producer *p, uint64_t step, struct tp_now now)
+{
+    struct tp_member *m = p->member;
+    char cause[TP_SESSION_CAUSE_BYTES];
+    struct tp_trace *t;
+
+    p->step = step;
+    if (m == NULL)
+        return;
+    t = m->trace;
+    m->step = step;
+    m->is_dirty = true;
+    if (t->session.state == TP_SESSION_PREPARED && t->spec.start == TP_START_STEP &&
+        step >= t->spec.start_step) {
+        snprintf(cause, sizeof(cause), "step %llu was reached",
+                 (unsigned long long)step);
+        tp_life_start(t, cause, now, NULL);
+    } else if (t->session.state == TP_SESSION_RECORDING && t->spec.steps != 0 &&
+               steps_are_done(t)) {
+        snprintf(cause, sizeof(cause), "%llu steps are recorded",
+                 (unsigned long long)t->spec.steps);
+        tp_life_stop(t, cause, now, NULL);
+    }
+}
+
+/* Give a member its stream when it is asked to prepare. */
+static int give_stream(struct tp_member *m, struct tp_err *err)
+{
+    struct tp_row_identity who = tp_identity_row(&m->who);
+    struct tp_stream *s;
+    int rc;
+
+    if (m->stream_no != 0)
+        return TP_OK;
+    rc = tp_streams_for_events(m->trace, &who, &s, NULL, err);
+    if (rc != TP_OK)
+        return rc;
+    m->stream_no = s->no;
+    m->is_dirty = true;
+    return TP_OK;
+}
+
+static void put_command(const struct tp_member *m, enum tp_command_kind kind,
+                        struct tp_sync_reply *reply)
+{
+    const struct tp_trace *t = m->trace;
+    struct tp_command *c = &reply->commands[reply->n_commands++];
+
+    memset(c, 0, sizeof(*c));
+    c->kind = kind;
+    memcpy(c->trace_id, t->id, sizeof(c->trace_id));
+    c->stream_no = m->stream_no;
+    c->types = *tp_filter_requested(t->filter);
+    c->min_duration_ns = t->spec.min_duration_ns;
+    c->start_wall_ns = kind == TP_COMMAND_START ? t->start_at_ns : 0;
+    c->steps = t->spec.steps;
+}
+
+static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
+                         struct tp_err *err)
+{
+    unsigned bits = wanted(p);
+
+    reply->n_commands = 0;
+    if ((bits & BIT(PREPARE)) != 0) {
+        int rc = give_stream(p->member, err);
+
+        if (rc != TP_OK)
+            return rc;
+    }
+    if (p->cancel_id[0] != '\0') {
+        struct tp_command *c = &reply->commands[reply->n_commands++];
+
+        memset(c, 0, sizeof(*c));
+        c->kind = TP_COMMAND_CANCEL;
+        memcpy(c->trace_id, p->cancel_id, sizeof(c->trace_id));
+        p->cancel_was_sent = true;
+    }
+    for (int kind = 0; kind < TP_COMMANDS; kind++) {
+        if ((bits & 1u << kind) != 0)
+            put_command(p->member, kind, reply);
+    }
+    p->given |= bits;
+    if ((bits & BIT(STOP)) != 0 && p->member->state != TP_MEMBER_FLUSHING) {
+        p->member->state = TP_MEMBER_FLUSHING;
+        p->member->is_dirty = true;
+        tp_life_touch(p->member->trace);
+    }
+    return TP_OK;
+}
+
+/* What changed goes into the store; when that fails, with the next change. A crash before
+ * loses nothing but acks, which the producer is asked for again. */
+static void keep_changes(struct tp_engine *e, struct tp_trace *t, struct tp_now now)
+{
+    struct tp_err ignored;
+
+    tp_persist_trace(e, t, now, &ignored);
+}
+
+static int sync_known(struct tp_engine *e, struct tp_producer *p,
+                      const struct tp_sync_request *r, struct tp_now now,
+                      struct tp_sync_reply *reply, struct tp_problem *problem,
+                      struct tp_err *err)
+{
+    struct tp_trace *t;
+    int rc = TP_OK;
+
+    p->has_synced = true;
+    p->seen_wall_ns = now.wall_ns;
+    p->seen_mono_ns = now.mono_ns;
+    if (p->member != NULL && p->member->state == TP_MEMBER_LOST) {
+        p->member->state = TP_MEMBER_WAITING;
+        p->member->reason[0] = '\0';
+        p->given = 0;
+    }
+    rc = tp_match_join(p, now, err);
+    if (rc != TP_OK)
+        return rc;
+    for (size_t i = 0; i < r->n_counts && rc == TP_OK; i++)
+        rc = take_counts(p, &r->counts[i], problem, err);
+    if (rc != TP_OK)
+        return rc;
+    t = p->member == NULL ? NULL : p->member->trace;
+    take_clock(p, r, now);
+    if (r->has_step && t == NULL)
+        p->step = r->step;
+    for (size_t i = 0; i < r->n_acks; i++)
+        take_ack(p, &r->acks[i]);
+    if (r->has_step && t != NULL)
+        take_step(p, r->step, now);
+    if (t != NULL && r->n_acks > 0) {
+        keep_changes(e, t, now);
+        tp_life_advance(t, now);
+    }
+    return give_commands(p, reply, err);
+}
+
+int tp_engine_sync(struct tp_engine *e, struct tp_str id,
+                   const struct tp_sync_request *request, struct tp_now now,
+                   struct tp_sync_reply *reply, struct tp_problem *problem,
+                   struct tp_err *err)
+{
+    struct tp_producer *p;
+    int rc;
+
+    tp_problem_clear(problem);
+    tp_lock_take(&e->lock);
+    p = tp_producer_find(e, id);
+    if (p == NULL)
+        rc = tp_problem_not_found(problem, "producer", id, err);
+    else
+        rc = sync_known(e, p, request, now, reply, problem, err);
+    if (rc == TP_OK) {
+        e->stats.syncs++;
+        e->stats.commands_sent += reply->n_commands;
+    }
+    tp_lock_give(&e->lock);
+    return rc;
+}
