@@ -308,7 +308,7 @@ static int series_texts(struct tp_pf_objects *o, const struct tp_event *ev,
 
     if (rc == TP_OK)
         rc = tp_intern_copy(&o->arena, (struct tp_str){text.data, text.len},
-                          &object->counter, err);
+                            &object->counter, err);
     if (rc == TP_OK)
         rc = tp_intern_copy(&o->arena, key, &object->series, err);
     text.len = 0;
@@ -316,7 +316,7 @@ static int series_texts(struct tp_pf_objects *o, const struct tp_event *ev,
         rc = tp_pf_series_name(&text, object->counter, object->series, err);
     if (rc == TP_OK)
         rc = tp_intern_copy(&o->arena, (struct tp_str){text.data, text.len},
-                          &object->shown, err);
+                            &object->shown, err);
     tp_buf_fini(&text);
     return rc;
 }
