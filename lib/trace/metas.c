@@ -43,7 +43,8 @@ static int write_args(struct tp_buf *out, const struct tp_event *ev, struct tp_e
 
         rc = tp_buf_append(out, i == 0 ? "{" : ",", 1, err);
         if (rc == TP_OK)
-            rc = tp_json_write_string(out, (struct tp_str){a->key.ptr, a->key.len}, err);
+            rc =
+                tp_json_write_string(out, (struct tp_str){a->key.ptr, a->key.len}, err);
         if (rc == TP_OK)
             rc = tp_buf_append(out, ":", 1, err);
         if (rc == TP_OK)
@@ -75,8 +76,8 @@ static int write_key(struct tp_buf *out, const struct tp_event *ev, struct tp_er
 }
 
 /* Fill a place of index->metas. */
-static int fill(struct tp_metas *m, const struct tp_event *ev, struct tp_index_meta *out,
-                struct tp_err *err)
+static int fill(struct tp_metas *m, const struct tp_event *ev,
+                struct tp_index_meta *out, struct tp_err *err)
 {
     struct tp_index_meta meta = {.ts_ns = out->ts_ns, .has_ts = out->has_ts};
     int rc = write_args(&m->text, ev, err);
@@ -117,7 +118,8 @@ static int add_meta(struct tp_metas *m, const struct tp_event *ev, int64_t ts_ns
         place = ix->n_metas;
         rc = tp_stream_index_grow(&ix->metas, ix->n_metas, sizeof(*ix->metas), err);
         if (rc == TP_OK)
-            rc = tp_strmap_put_u64(&m->last_metas, m->text.data, m->text.len, place, err);
+            rc = tp_strmap_put_u64(&m->last_metas, m->text.data, m->text.len, place,
+                                   err);
     } else {
         ix->metas_left_out++;
         if (m->meta_bytes >= m->bytes_max ||
@@ -133,12 +135,14 @@ static int add_meta(struct tp_metas *m, const struct tp_event *ev, int64_t ts_ns
     return TP_OK;
 }
 
-static int add_member(struct tp_metas *m, const struct tp_note *note, struct tp_err *err)
+static int add_member(struct tp_metas *m, const struct tp_note *note,
+                      struct tp_err *err)
 {
     struct tp_stream_index *ix = m->index;
     struct tp_index_member member;
     uint64_t place = ix->n_members;
-    bool is_there = tp_strmap_get_u64(&m->members, note->key.ptr, note->key.len, &place);
+    bool is_there =
+        tp_strmap_get_u64(&m->members, note->key.ptr, note->key.len, &place);
     int rc = TP_OK;
 
     if (is_there && tp_str_equal(ix->members[place].json, note->json))
@@ -163,7 +167,8 @@ static int add_member(struct tp_metas *m, const struct tp_note *note, struct tp_
     return TP_OK;
 }
 
-static int add_damage(struct tp_metas *m, const struct tp_note *note, struct tp_err *err)
+static int add_damage(struct tp_metas *m, const struct tp_note *note,
+                      struct tp_err *err)
 {
     struct tp_stream_index *ix = m->index;
 

@@ -21,7 +21,8 @@ struct tp_packet_feed {
 int tp_packet_feed_new(const struct tp_packet_feed_opts *opts,
                        struct tp_packet_feed **out, struct tp_err *err)
 {
-    struct tp_pf_reader_opts reader = {.tracks_max = opts->tracks_max};
+    struct tp_pf_reader_opts reader = {.tracks_max = opts->tracks_max,
+                                       .is_trusted = opts->is_trusted};
     struct tp_packet_feed *f = calloc(1, sizeof(*f));
     int rc;
 
@@ -77,8 +78,7 @@ static int damaged(struct tp_packet_feed *f, uint64_t offset, bool is_truncated,
     if (is_truncated)
         return tp_fail(err, TP_EINVAL, "the input ends inside a packet at byte %llu",
                        (unsigned long long)offset);
-    return tp_fail_prefix(err, "no Perfetto packet at byte %llu",
-                          (unsigned long long)offset);
+    return TP_EINVAL; /* the reader has said where */
 }
 
 /* Hand out the items at c. TP_EAGAIN: all whole packets are used up. */

@@ -26,10 +26,11 @@ typedef int (*tp_packet_frame_fn)(struct tp_str frame, struct tp_err *err, void 
 
 /* Zero means the default, where one is named. */
 struct tp_packet_feed_opts {
-    bool salvage;        /* false: what is no packet is TP_EINVAL; true: it is noted, and
+    bool salvage;    /* false: what is no packet is TP_EINVAL; true: it is noted, and
                             all behind it is passed over, as packets have no beginning
                             that can be found again */
-    uint32_t tracks_max; /* default: that of pf_reader.h */
+    bool is_trusted; /* as in pf_reader.h */
+    uint32_t tracks_max;         /* default: that of pf_reader.h */
     tp_packet_event_fn on_event; /* not NULL */
     tp_packet_event_fn on_ghost; /* NULL: ghosts are passed over */
     tp_packet_frame_fn on_frame; /* NULL: frame headers are passed over */
@@ -38,12 +39,12 @@ struct tp_packet_feed_opts {
 
 /* Plain data: what was found besides the events handed out. */
 struct tp_packet_feed_stats {
-    uint64_t bytes;       /* fed */
-    uint64_t misread;     /* track events that could not be understood */
-    uint64_t over_limit;  /* packets over a limit of the reader: passed over */
-    uint64_t repaired;    /* strings that were repaired */
-    bool is_damaged;      /* salvage: reading ended at damage_offset */
-    bool is_truncated;    /* ... because the input ended inside a packet */
+    uint64_t bytes;         /* fed */
+    uint64_t misread;       /* track events that could not be understood */
+    uint64_t over_limit;    /* packets over a limit of the reader: passed over */
+    uint64_t repaired;      /* strings that were repaired */
+    bool is_damaged;        /* salvage: reading ended at damage_offset */
+    bool is_truncated;      /* ... because the input ended inside a packet */
     uint64_t damage_offset; /* in bytes of what was fed */
 };
 

@@ -114,9 +114,8 @@ void tp_seal_writer_free(struct tp_seal_writer *w)
 static int flush(struct tp_seal_writer *w, struct tp_err *err)
 {
     const struct tp_blobs *blobs = w->opts.blobs;
-    int rc = w->out.len == 0
-                 ? TP_OK
-                 : blobs->append(w->opts.out, w->out.data, w->out.len, err);
+    int rc = w->out.len == 0 ? TP_OK
+                             : blobs->append(w->opts.out, w->out.data, w->out.len, err);
 
     if (rc != TP_OK)
         return rc;
@@ -129,8 +128,9 @@ static int write_end(struct tp_seal_writer *w, const struct held_end *h,
                      struct tp_err *err)
 {
     struct tp_track track = *h->track;
-    struct tp_event ev = {
-        .kind = TP_EVENT_SLICE, .ts_ns = w->held_ts_ns, .track = &track};
+    struct tp_event ev = {.kind = TP_EVENT_SLICE,
+                          .ts_ns = w->held_ts_ns,
+                          .track = &track};
 
     track.lane = h->lane;
     return tp_pf_writer_slice_end(w->pf, &ev, &w->out, err);
@@ -173,7 +173,8 @@ static int hold_end(struct tp_seal_writer *w, const struct tp_track *track,
 }
 
 /* A slice, or a begin without an end: track is the one that lanes are counted by. */
-static int write_slice(struct tp_seal_writer *w, struct tp_event *ev, struct tp_err *err)
+static int write_slice(struct tp_seal_writer *w, struct tp_event *ev,
+                       struct tp_err *err)
 {
     const struct tp_track *track = ev->track;
     struct tp_track moved = *track;
@@ -253,8 +254,9 @@ static int begin_block(struct tp_seal_writer *w, int64_t ts_ns, struct tp_err *e
     rc = tp_stream_index_grow(&ix->blocks, ix->n_blocks, sizeof(*ix->blocks), err);
     if (rc != TP_OK)
         return rc;
-    ix->blocks[ix->n_blocks++] = (struct tp_index_block){
-        .offset = at, .first_ns = ts_ns, .max_end_ns = w->max_end_ns};
+    ix->blocks[ix->n_blocks++] = (struct tp_index_block){.offset = at,
+                                                         .first_ns = ts_ns,
+                                                         .max_end_ns = w->max_end_ns};
     w->block_offset = at;
     return TP_OK;
 }
@@ -274,8 +276,8 @@ static void note_times(struct tp_seal_writer *w, const struct tp_event *ev)
     w->max_end_ns = end > w->max_end_ns ? end : w->max_end_ns;
 }
 
-int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev, bool *is_dropped,
-                         struct tp_err *err)
+int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev,
+                         bool *is_dropped, struct tp_err *err)
 {
     int rc = TP_OK;
 

@@ -59,8 +59,8 @@ void tp_seal_writer_free(struct tp_seal_writer *w);
  *
  * TP_ENOMEM, TP_EIO, TP_EQUOTA: the stream is not to be used.
  */
-int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev, bool *is_dropped,
-                         struct tp_err *err);
+int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev,
+                         bool *is_dropped, struct tp_err *err);
 
 /* Write what is held back and complete the index. Errors as tp_seal_writer_event(). */
 int tp_seal_writer_finish(struct tp_seal_writer *w, struct tp_err *err);

@@ -140,7 +140,9 @@ static void test_absent_names_and_number_ids_come_back(void **state)
 static void test_strings_over_the_limit_are_stored_inline(void **state)
 {
     struct tp_rec_names names = {.bytes_max = 3, .names_max = 100};
-    struct tp_event ev = {.name = name("long", 1), .cat = name("abc", 1), .track = &track};
+    struct tp_event ev = {.name = name("long", 1),
+                          .cat = name("abc", 1),
+                          .track = &track};
     struct tp_buf out = {0};
     struct tp_err err;
     const struct tp_rec_head *h;

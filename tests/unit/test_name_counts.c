@@ -130,8 +130,8 @@ static void test_types_and_bytes_over_the_limit_are_left_out(void **state)
     assert_true(tp_name_counts_is_complete(c));
     assert_int_equal(count(c, "c", 3, "x", 1, 0, 1, &err), TP_OK);
     assert_false(tp_name_counts_is_complete(c));
-    assert_int_equal(count(c, "a", 1, "a name that is longer than forty bytes are", 2, 0,
-                           1, &err),
+    assert_int_equal(count(c, "a", 1, "a name that is longer than forty bytes are", 2,
+                           0, 1, &err),
                      TP_OK);
     tp_name_counts_types(c, &n);
     assert_int_equal(n, 2);

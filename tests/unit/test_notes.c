@@ -15,8 +15,8 @@ static const struct tp_track track = {.index = 0};
 
 static void test_a_member_keeps_its_bytes(void **state)
 {
-    static const char *const values[] = {"1", "\"a]b\"", "[1, 2]", "{\"a\":[]}",
-                                         "null", " 1.50e3 "};
+    static const char *const values[] = {"1",          "\"a]b\"", "[1, 2]",
+                                         "{\"a\":[]}", "null",    " 1.50e3 "};
 
     (void)state;
     for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
@@ -67,7 +67,8 @@ static void test_base_and_damage_come_back(void **state)
 
 static void test_other_metadata_is_no_note(void **state)
 {
-    static const char *const names[] = {"process_name", "traceplane", "traceplane.x", ""};
+    static const char *const names[] = {"process_name", "traceplane", "traceplane.x",
+                                        ""};
     struct tp_note back = {.damages = 99};
 
     (void)state;
@@ -88,7 +89,9 @@ static void test_a_forged_note_without_the_form_says_nothing(void **state)
     struct tp_arg args[] = {
         {.key = {"key", 3, 0}, .kind = TP_ARG_STRING, .s = {"k", 1}},
         {.key = {"value", 5, 0}, .kind = TP_ARG_JSON, .s = {json, 1}},
-        {.key = {"offsets", 7, 0}, .kind = TP_ARG_JSON, .s = {"9999999999999999999999", 22}},
+        {.key = {"offsets", 7, 0},
+         .kind = TP_ARG_JSON,
+         .s = {"9999999999999999999999", 22}},
     };
     struct tp_event ev = {.kind = TP_EVENT_META,
                           .track = &track,
@@ -112,8 +115,9 @@ static void test_writing_survives_every_allocation_failure(void **state)
 {
     struct tp_note note = {.kind = TP_NOTE_MEMBER,
                            .key = tp_str_of("k"),
-                           .json = tp_str_of("[\"more than the first growth of a buffer "
-                                             "which is sixty-four bytes, so twice\"]")};
+                           .json =
+                               tp_str_of("[\"more than the first growth of a buffer "
+                                         "which is sixty-four bytes, so twice\"]")};
 
     (void)state;
     for (int n = 0;; n++) {

@@ -34,7 +34,7 @@ static int on_event(const struct tp_event *ev, struct tp_err *err, void *arg)
 
     log->n += (size_t)snprintf(log->text + log->n, sizeof(log->text) - log->n,
                                "%c%u %.*s %lld+%lld%s", "XBEIC"[ev->kind],
-                               ev->track->index, (int)ev->name.len, ev->name.ptr,
+                               ev -> track -> index, (int)ev -> name.len, ev->name.ptr,
                                (long long)ev->ts_ns, (long long)ev->dur_ns,
                                ev->is_unfinished ? "?" : "");
     for (uint32_t i = 0; i < ev->n_args; i++)
@@ -195,8 +195,8 @@ static void test_an_end_before_its_begin_makes_no_negative_slice(void **state)
     must(feed(&f, 'E', 1, NULL, 4, NULL, &err));
     must(feed(&f, 'B', 1, "l", INT64_MIN, NULL, &err));
     must(feed(&f, 'E', 1, NULL, INT64_MAX, NULL, &err));
-    assert_string_equal(
-        f.log.text, "X1 k 10+0; X1 l -9223372036854775808+9223372036854775807; ");
+    assert_string_equal(f.log.text,
+                        "X1 k 10+0; X1 l -9223372036854775808+9223372036854775807; ");
     assert_int_equal(tp_pairing_stats(f.p).negative, 1);
     tear_down(&f);
 }
@@ -215,10 +215,12 @@ static void test_over_the_bound_the_oldest_leaves(void **state)
 
         must(set_up(&f, bounds[b].open_max, bounds[b].open_bytes, &err));
         for (int i = 0; i < 100; i++)
-            must(feed(&f, i % 3 == 0 ? 'G' : 'B', (uint32_t)i % 32, "k", i, NULL, &err));
+            must(
+                feed(&f, i % 3 == 0 ? 'G' : 'B', (uint32_t)i % 32, "k", i, NULL, &err));
         assert_memory_equal(f.log.text, "B1 k 1+0?; B2 k 2+0?; ", 22);
         assert_true(tp_pairing_stats(f.p).evicted > 50);
-        assert_int_equal(tp_pairing_stats(f.p).evicted, tp_pairing_stats(f.p).unfinished);
+        assert_int_equal(tp_pairing_stats(f.p).evicted,
+                         tp_pairing_stats(f.p).unfinished);
         must(feed(&f, 'E', 99 % 32, NULL, 200, NULL, &err));
         tear_down(&f);
     }

@@ -54,14 +54,16 @@ static int sort_many(const struct tp_blobs *blobs, size_t memory, uint64_t n,
 
     for (uint64_t i = 0; rc == TP_OK && i < n; i++) {
         uint64_t r = next_random(&seed);
-        int64_t ts = range == 0 ? (int64_t)r : (int64_t)(r % range) - (int64_t)(range / 2);
+        int64_t ts = range == 0 ? (int64_t)r
+                                : (int64_t)(r % range) - (int64_t)(range / 2);
 
         rc = put(s, &names, ts, (int64_t)(r >> 40 & 3), (uint32_t)(r >> 50 & 1),
                  (int64_t)i, &err);
     }
     if (rc == TP_OK)
         rc = tp_sorter_finish(s, &err);
-    while (rc == TP_OK && (rc = tp_sorter_next(s, &rec, &err)) == TP_OK && rec != NULL) {
+    while (rc == TP_OK && (rc = tp_sorter_next(s, &rec, &err)) == TP_OK &&
+           rec != NULL) {
         int order = got == 0 ? -1 : tp_runs_compare(&last, rec);
 
         if (order > 0 || (order == 0 && last.id > rec->id))

@@ -69,8 +69,7 @@ static int add_summary(struct tp_stream_index *ix, struct tp_err *err)
     if (rc == TP_OK)
         rc = tp_stream_index_grow(&ix->blocks, 0, sizeof(*ix->blocks), err);
     if (rc == TP_OK)
-        ix->blocks[ix->n_blocks++] =
-            (struct tp_index_block){1ull << 40, 3, INT64_MIN};
+        ix->blocks[ix->n_blocks++] = (struct tp_index_block){1ull << 40, 3, INT64_MIN};
     if (rc == TP_OK)
         rc = tp_stream_index_grow(&ix->damage_offsets, 0, sizeof(uint64_t), err);
     if (rc == TP_OK)
@@ -156,15 +155,25 @@ static void test_an_empty_index_is_read_back(void **state)
 static void test_damaged_documents_are_refused(void **state)
 {
     static const char *const docs[] = {
-        "", "{", "[]", "7", "{}", "{\"version\":2}", "{\"version\":\"1\"}",
-        "{\"version\":1,\"stream_no\":-1}", "{\"version\":1,\"stream_no\":4294967296}",
-        "{\"version\":1,\"has_base\":1}", "{\"version\":1,\"tracks\":5}",
-        "{\"version\":1,\"tracks\":[5]}", "{\"version\":1,\"tracks\":[[1]]}",
+        "",
+        "{",
+        "[]",
+        "7",
+        "{}",
+        "{\"version\":2}",
+        "{\"version\":\"1\"}",
+        "{\"version\":1,\"stream_no\":-1}",
+        "{\"version\":1,\"stream_no\":4294967296}",
+        "{\"version\":1,\"has_base\":1}",
+        "{\"version\":1,\"tracks\":5}",
+        "{\"version\":1,\"tracks\":[5]}",
+        "{\"version\":1,\"tracks\":[[1]]}",
         "{\"version\":1,\"tracks\":[[1,2,true,4]]}",
         "{\"version\":1,\"tracks\":[[1,4294967296,3,4]]}",
         "{\"version\":1,\"members\":[[\"k\",7]]}",
         "{\"version\":1,\"types\":[[\"k\",1,2,3,18446744073709551615]]}",
-        "{\"version\":1,\"damage_offsets\":[-1]}", "{\"version\":1,\"damage_offsets\":1}",
+        "{\"version\":1,\"damage_offsets\":[-1]}",
+        "{\"version\":1,\"damage_offsets\":1}",
         "{\"version\":1,\"blocks\":[[1,2,3]"};
 
     (void)state;
