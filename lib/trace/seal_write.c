@@ -90,6 +90,8 @@ int tp_seal_writer_new(const struct tp_seal_writer_opts *opts,
         rc = tp_lanes_new(opts->tracks->n_max, &w->lanes, err);
     if (rc == TP_OK)
         rc = tp_name_counts_new(NULL, &w->counts, err);
+    if (rc == TP_OK)
+        rc = tp_buf_reserve(&w->out, WRITE_BYTES + 64 * 1024, err);
     if (rc != TP_OK) {
         tp_seal_writer_free(w);
         return rc;

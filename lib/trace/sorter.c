@@ -15,12 +15,14 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "trace/sorter_runs.h"
 
 #define MEMORY_BYTES_MIN (64 * 1024)
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
+#define HUGE_BYTES ((uintptr_t)2 << 20)
 #define PASSES 6      /* 6 * 11 bits are 64 and more */
 #define RADIX_MIN 512 /* fewer entries are compared */
 
@@ -43,10 +45,43 @@ struct tp_sorter {
     struct tp_sorter_stats stats;
 };
 
+/*
+ * Ask for huge pages in what is going to be filled from its beginning. Where a page costs
+ * a trip to a hypervisor, touching memory for the first time is dearer than all the
+ * sorting. It is only advice: a failure means nothing.
+ */
+static void advise_huge(void *p, size_t n)
+{
+    uintptr_t start = ((uintptr_t)p + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)p + n) & ~(HUGE_BYTES - 1);
+
+    if (start < end)
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
+/* Reserve all memory at once: what is not touched costs nothing, and growing would copy
+ * or move what is there. */
+static int reserve(struct tp_sorter *s, struct tp_err *err)
+{
+    int rc = tp_buf_reserve(&s->room, s->memory_bytes, err);
+
+    if (rc != TP_OK)
+        return rc;
+    advise_huge(s->room.data, s->room.cap);
+    s->cap = s->memory_bytes / (sizeof(struct tp_rec_head) + 2 * sizeof(*s->entries)) +
+             1;
+    s->entries = malloc(s->cap * sizeof(*s->entries));
+    if (s->entries == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory to sort %zu events", s->cap);
+    advise_huge(s->entries, s->cap * sizeof(*s->entries));
+    return TP_OK;
+}
+
 int tp_sorter_new(const struct tp_blobs *blobs, size_t memory_bytes,
                   struct tp_sorter **out, struct tp_err *err)
 {
     struct tp_sorter *s = calloc(1, sizeof(*s));
+    int rc;
 
     if (s == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a sorter");
@@ -57,6 +92,11 @@ int tp_sorter_new(const struct tp_blobs *blobs, size_t memory_bytes,
     s->in_order = true;
     s->stats.was_sorted = true;
     tp_runs_init(&s->runs, blobs, memory_bytes / 2);
+    rc = reserve(s, err);
+    if (rc != TP_OK) {
+        tp_sorter_free(s);
+        return rc;
+    }
     *out = s;
     return TP_OK;
 }
@@ -152,11 +192,12 @@ static int radix_sort(struct tp_sorter *s, struct tp_err *err)
     uint32_t(*counts)[DIGITS] = calloc(PASSES, sizeof(*counts));
     uint64_t min = s->entries[0].key;
 
-    s->scratch = malloc(s->cap * sizeof(*s->scratch));
+    s->scratch = malloc(s->cap * sizeof(*s->scratch)); /* as it may stay */
     if (counts == NULL || s->scratch == NULL) {
         free(counts);
         return tp_fail(err, TP_ENOMEM, "no memory to sort %zu events", s->n);
     }
+    advise_huge(s->scratch, s->n * sizeof(*s->scratch));
     for (size_t i = 1; i < s->n; i++)
         min = s->entries[i].key < min ? s->entries[i].key : min;
     count_digits(s, min, counts);
@@ -214,33 +255,16 @@ static int spill(struct tp_sorter *s, struct tp_err *err)
     return TP_OK;
 }
 
-static int push_entry(struct tp_sorter *s, struct entry e, struct tp_err *err)
-{
-    if (s->n == s->cap) {
-        size_t cap = s->cap == 0 ? 256 : s->cap * 2;
-        struct entry *entries = realloc(s->entries, cap * sizeof(*entries));
-
-        if (entries == NULL)
-            return tp_fail(err, TP_ENOMEM, "no memory to sort %zu events", cap);
-        s->entries = entries;
-        s->cap = cap;
-    }
-    s->entries[s->n++] = e;
-    return TP_OK;
-}
-
 int tp_sorter_commit(struct tp_sorter *s, uint32_t rank, struct tp_err *err)
 {
     struct tp_rec_head *h = (void *)(s->room.data + s->committed);
     struct entry e = {key_of(h->ts_ns), s->committed};
     size_t used;
-    int rc;
 
     assert(s->room.len == s->committed + h->size);
     h->rank = rank;
-    rc = push_entry(s, e, err);
-    if (rc != TP_OK)
-        return rc;
+    assert(s->n < s->cap); /* cap records of the least size fill the memory */
+    s->entries[s->n++] = e;
     if (s->in_order && s->n > 1)
         s->in_order = compare_entries(&s->entries[s->n - 2], &e, s) < 0;
     s->committed = s->room.len;
