@@ -117,6 +117,7 @@ struct tp_stream {
     bool is_working;           /* its seal runs */
     unsigned n_tries;          /* seals that failed */
     uint64_t retry_ns;         /* not before, monotonic */
+    uint64_t log_bytes;        /* of its whole frames that are part of the trace */
     struct tp_lock lock;       /* guards log: append and snapshot */
     struct tp_stream_log *log; /* NULL: not open */
 };

@@ -1,0 +1,130 @@
+/*
+ * Blobs and rows brought together: rows say what should be there, blobs what is.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "engine/life.h"
+#include "engine/objects.h"
+#include "engine/persist.h"
+#include "engine/recovery.h"
+#include "engine/stream_blobs.h"
+#include "store/store.h"
+
+/* The names that are to go: removing while listing is not allowed. */
+struct orphans {
+    struct tp_engine *e;
+    char **names;
+    size_t n;
+};
+
+static bool belongs(struct tp_engine *e, const char *name)
+{
+    char id[TP_TRACE_ID_BYTES];
+    enum tp_blob_kind kind;
+    const struct tp_trace *t;
+    const struct tp_stream *s;
+    uint32_t no;
+
+    if (!tp_stream_blob_parse(name, id, &no, &kind))
+        return false;
+    t = tp_strmap_get(&e->traces, id, strlen(id));
+    if (t == NULL || t->is_purging || no > t->n_streams)
+        return false;
+    s = t->streams[no - 1];
+    if (s->state == TP_STREAM_HIDDEN)
+        return false;
+    /* A log beside a seal that a row tells of, and a seal that none does. */
+    return kind == TP_BLOB_LOG ? s->state != TP_STREAM_SEALED
+                               : s->state == TP_STREAM_SEALED;
+}
+
+static int note_orphan(const char *name, uint64_t size_bytes, void *arg)
+{
+    struct orphans *o = arg;
+    char **names;
+
+    (void)size_bytes;
+    if (belongs(o->e, name))
+        return TP_OK;
+    names = realloc(o->names, (o->n + 1) * sizeof(*names));
+    if (names == NULL)
+        return TP_ENOMEM;
+    o->names = names;
+    names[o->n] = strdup(name);
+    if (names[o->n] == NULL)
+        return TP_ENOMEM;
+    o->n++;
+    return TP_OK;
+}
+
+static int remove_orphans(struct tp_engine *e, uint64_t *n_removed, struct tp_err *err)
+{
+    const struct tp_blobs *blobs = e->opts.blobs;
+    struct orphans o = {.e = e};
+    int rc = blobs->list(blobs->ctx, "traces/", note_orphan, &o, err);
+
+    if (rc == TP_ENOMEM)
+        tp_fail(err, TP_ENOMEM, "no memory for the list of blobs");
+    for (size_t i = 0; i < o.n; i++) {
+        if (rc == TP_OK)
+            rc = blobs->remove(blobs->ctx, o.names[i], err);
+        *n_removed += rc == TP_OK;
+        free(o.names[i]);
+    }
+    free(o.names);
+    return rc;
+}
+
+/* A stream that was never acknowledged: its number is free again. */
+static int forget_stream(struct tp_stream *s, struct tp_err *err)
+{
+    struct tp_store *store = s->trace->engine->opts.store;
+
+    s->state = TP_STREAM_HIDDEN;
+    memset(&s->counts, 0, sizeof(s->counts));
+    s->batches = 0;
+    tp_stream_blobs_drop_log(s);
+    return store->ops->remove_stream(store, tp_str_of(s->trace->id), s->no, err);
+}
+
+static int recover_stream(struct tp_stream *s, uint64_t *cut_bytes, struct tp_err *err)
+{
+    int rc = tp_stream_blobs_recover(s, cut_bytes, err);
+
+    if (rc == TP_ENOTFOUND)
+        return forget_stream(s, err);
+    if (rc == TP_OK)
+        s->state = TP_STREAM_OPEN;
+    return rc;
+}
+
+/* The logs of a trace that goes on, and the bytes that count against its limit. */
+static int recover_trace(struct tp_trace *t, uint64_t *cut_bytes, struct tp_err *err)
+{
+    uint64_t bytes = 0;
+    int rc = TP_OK;
+
+    for (size_t i = 0; i < t->n_streams && rc == TP_OK; i++) {
+        struct tp_stream *s = t->streams[i];
+
+        if (s->state == TP_STREAM_OPEN || s->state == TP_STREAM_SEALING)
+            rc = recover_stream(s, cut_bytes, err);
+        bytes += s->counts.bytes;
+    }
+    t->quota.used = bytes;
+    return rc;
+}
+
+int tp_recovery_blobs(struct tp_engine *e, struct tp_engine_recovery *found,
+                      struct tp_err *err)
+{
+    int rc = remove_orphans(e, &found->orphan_blobs, err);
+
+    for (struct tp_trace *t = e->newest; t != NULL && rc == TP_OK; t = t->older) {
+        if (tp_trace_is_active(t))
+            rc = recover_trace(t, &found->cut_bytes, err);
+    }
+    return rc;
+}

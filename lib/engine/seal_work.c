@@ -1,0 +1,224 @@
+/*
+ * Seals. What is written while no lock is held, and in which order things become true:
+ *
+ *   run    <no>.pftrace and <no>.index are written, each replaced when it is there
+ *   done   the row says "sealed", with the counts that the seal has corrected
+ *          the log is removed
+ *
+ * A kill before the row leaves a log, which is sealed again; a kill behind it leaves a log
+ * that the next start removes.
+ */
+#include "engine/seal_work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "engine/life.h"
+#include "engine/objects.h"
+#include "engine/persist.h"
+#include "engine/source_rank.h"
+#include "engine/stream_blobs.h"
+#include "trace/seal.h"
+
+struct tp_work {
+    struct tp_engine *e;
+    struct tp_trace *trace; /* referred to */
+    struct tp_stream *stream;
+    uint64_t min_duration_ns;
+    char names[TP_BLOB_KINDS][TP_BLOB_NAME_BYTES];
+    bool was_run;
+    int rc;
+    struct tp_err err;
+    struct tp_seal_result result;
+    uint64_t index_bytes;
+};
+
+/* The next stream of a trace that wants its seal now, or NULL. */
+static struct tp_stream *next_stream(const struct tp_trace *t, struct tp_now now)
+{
+    if (t->session.state != TP_SESSION_STOPPING || !t->is_sealing)
+        return NULL;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        struct tp_stream *s = t->streams[i];
+
+        if (s->state == TP_STREAM_SEALING && !s->is_working &&
+            s->retry_ns <= now.mono_ns)
+            return s;
+    }
+    return NULL;
+}
+
+/* Oldest trace first. The lock is held. */
+static struct tp_stream *find_stream(struct tp_engine *e, struct tp_now now)
+{
+    struct tp_stream *found = NULL;
+
+    for (struct tp_trace *t = e->newest; t != NULL && e->n_active > 0; t = t->older) {
+        struct tp_stream *s = next_stream(t, now);
+
+        if (s != NULL)
+            found = s;
+    }
+    return found;
+}
+
+bool tp_engine_has_work(struct tp_engine *e)
+{
+    struct tp_now whenever = {UINT64_MAX, UINT64_MAX};
+    bool has_work;
+
+    tp_lock_take(&e->lock);
+    has_work = find_stream(e, whenever) != NULL;
+    tp_lock_give(&e->lock);
+    return has_work;
+}
+
+struct tp_work *tp_engine_next_work(struct tp_engine *e, struct tp_now now)
+{
+    struct tp_work *w = calloc(1, sizeof(*w));
+    struct tp_stream *s;
+
+    if (w == NULL)
+        return NULL;
+    tp_lock_take(&e->lock);
+    s = find_stream(e, now);
+    if (s != NULL) {
+        w->e = e;
+        w->stream = s;
+        w->trace = s->trace;
+        w->min_duration_ns = s->trace->spec.min_duration_ns;
+        for (int i = 0; i < TP_BLOB_KINDS; i++)
+            tp_stream_blob_name(s->trace->id, s->no, (enum tp_blob_kind)i, w->names[i]);
+        tp_trace_ref(s->trace);
+        s->trace->n_working++;
+        s->is_working = true;
+        tp_stream_blobs_close(s);
+    }
+    tp_lock_give(&e->lock);
+    if (s == NULL) {
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+/* Write the index as a new blob. */
+static int write_index(struct tp_work *w)
+{
+    const struct tp_blobs *blobs = w->e->opts.blobs;
+    const char *name = w->names[TP_BLOB_INDEX];
+    struct tp_blob *blob = NULL;
+    struct tp_buf text = {0};
+    int rc = tp_stream_index_write(&w->result.index, &text, &w->err);
+
+    if (rc == TP_OK)
+        rc = blobs->remove(blobs->ctx, name, &w->err);
+    if (rc == TP_OK)
+        rc = blobs->open_append(blobs->ctx, name, &blob, &w->err);
+    if (rc == TP_OK)
+        rc = blobs->append(blob, text.data, text.len, &w->err);
+    if (rc == TP_OK && w->e->opts.sync_events)
+        rc = blobs->sync(blob, &w->err);
+    w->index_bytes = text.len;
+    blobs->close(blobs->ctx, blob);
+    tp_buf_fini(&text);
+    return rc;
+}
+
+void tp_work_run(struct tp_work *w)
+{
+    struct tp_seal_opts opts = {
+        .blobs = w->e->opts.blobs,
+        .log_name = w->names[TP_BLOB_LOG],
+        .out_name = w->names[TP_BLOB_SEALED],
+        .stream_no = w->stream->no,
+        .min_duration_ns = w->min_duration_ns,
+        .limits = &w->e->limits,
+    };
+
+    w->was_run = true;
+    w->rc = tp_seal_run(&opts, &w->result, &w->err);
+    if (w->rc == TP_OK && w->e->opts.sync_events)
+        w->rc = w->e->opts.blobs->sync(w->result.blob, &w->err);
+    if (w->rc == TP_OK)
+        w->rc = write_index(w);
+}
+
+/* Take over what the seal found. */
+static void take_result(struct tp_work *w)
+{
+    const struct tp_stream_index *ix = &w->result.index;
+    struct tp_stream *s = w->stream;
+
+    tp_seal_adjust(&s->counts, &w->result);
+    s->counts.bytes = ix->size_bytes + w->index_bytes;
+    s->has_times = ix->first_ns != 0 || ix->last_ns != 0;
+    s->first_ns = ix->first_ns;
+    s->last_ns = ix->last_ns;
+    if (s->who.rank < 0)
+        tp_source_identity(ix, &s->who);
+}
+
+/* The row first, then the log. The lock is held. */
+static int accept_result(struct tp_work *w, struct tp_err *err)
+{
+    struct tp_stream *s = w->stream;
+    struct tp_counts before = s->counts;
+    int rc;
+
+    take_result(w);
+    s->state = TP_STREAM_SEALED;
+    rc = tp_persist_stream(w->e, s, err);
+    if (rc != TP_OK) {
+        s->counts = before;
+        s->state = TP_STREAM_SEALING;
+        return rc;
+    }
+    w->e->stats.seals++;
+    w->e->stats.sealed_events += w->result.index.n_events;
+    return TP_OK;
+}
+
+/* Try again later, or give the stream up: its log stays, its events are not readable. */
+static void refuse_result(struct tp_work *w, struct tp_now now)
+{
+    struct tp_stream *s = w->stream;
+    struct tp_err ignored;
+
+    w->e->stats.seal_failures++;
+    s->n_tries++;
+    s->retry_ns = now.mono_ns + s->n_tries * TP_RETRY_NS;
+    if (s->n_tries < TP_SEAL_TRIES && w->rc != TP_EINVAL)
+        return;
+    s->state = TP_STREAM_FAILED;
+    snprintf(s->reason, sizeof(s->reason), "%.150s", w->err.message);
+    s->counts.dropped[TP_DROP_DAMAGED] += s->counts.stored;
+    s->counts.stored = s->counts.repaired = s->counts.untyped = 0;
+    tp_persist_stream(w->e, s, &ignored);
+}
+
+void tp_engine_work_done(struct tp_engine *e, struct tp_work *w, struct tp_now now)
+{
+    struct tp_stream *s = w->stream;
+    struct tp_trace *t = w->trace;
+
+    tp_lock_take(&e->lock);
+    s->is_working = false;
+    t->n_working--;
+    if (w->was_run && t->session.state == TP_SESSION_STOPPING) {
+        if (w->rc == TP_OK)
+            w->rc = accept_result(w, &w->err);
+        if (w->rc != TP_OK)
+            refuse_result(w, now);
+        else if (!tp_stream_blobs_drop_log(s))
+            e->stats.blob_failures++;
+        tp_life_touch(t);
+    }
+    tp_life_advance(t, now);
+    tp_trace_unref(t);
+    tp_lock_give(&e->lock);
+    tp_seal_result_fini(&w->result);
+    free(w);
+}

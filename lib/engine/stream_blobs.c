@@ -1,0 +1,143 @@
+#include "engine/stream_blobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "trace/ingest.h"
+#include "trace/stream_log.h"
+
+static const char *const endings[TP_BLOB_KINDS] = {
+    [TP_BLOB_LOG] = ".log", [TP_BLOB_SEALED] = ".pftrace", [TP_BLOB_INDEX] = ".index"};
+
+#define FOLDER "traces/"
+
+void tp_stream_blob_name(const char *trace_id, uint32_t no, enum tp_blob_kind kind,
+                         char *out)
+{
+    snprintf(out, TP_BLOB_NAME_BYTES, FOLDER "%s/%u%s", trace_id, no, endings[kind]);
+}
+
+bool tp_stream_blob_parse(const char *name, char *trace_id, uint32_t *no,
+                          enum tp_blob_kind *kind)
+{
+    const size_t folder = sizeof(FOLDER) - 1, id = TP_TRACE_ID_BYTES - 1;
+    unsigned long number;
+    char *end;
+
+    if (strncmp(name, FOLDER, folder) != 0 || strlen(name) <= folder + id + 1 ||
+        name[folder + id] != '/')
+        return false;
+    number = strtoul(name + folder + id + 1, &end, 10);
+    if (number == 0 || number > 65535)
+        return false;
+    for (int i = 0; i < TP_BLOB_KINDS; i++) {
+        if (strcmp(end, endings[i]) != 0)
+            continue;
+        memcpy(trace_id, name + folder, id);
+        trace_id[id] = '\0';
+        *no = (uint32_t)number;
+        *kind = (enum tp_blob_kind)i;
+        return true;
+    }
+    return false;
+}
+
+void tp_stream_blobs_close(struct tp_stream *s)
+{
+    tp_stream_log_close(s->log);
+    s->log = NULL;
+}
+
+bool tp_stream_blobs_drop_log(struct tp_stream *s)
+{
+    const struct tp_blobs *blobs = s->trace->engine->opts.blobs;
+    char name[TP_BLOB_NAME_BYTES];
+
+    tp_stream_blobs_close(s);
+    tp_stream_blob_name(s->trace->id, s->no, TP_BLOB_LOG, name);
+    return blobs->remove(blobs->ctx, name, NULL) == TP_OK;
+}
+
+bool tp_stream_blobs_remove(struct tp_trace *t)
+{
+    const struct tp_blobs *blobs = t->engine->opts.blobs;
+    char name[TP_BLOB_NAME_BYTES];
+
+    for (size_t i = 0; i < t->n_streams; i++)
+        tp_stream_blobs_close(t->streams[i]);
+    snprintf(name, sizeof(name), FOLDER "%s/", t->id);
+    if (blobs->remove(blobs->ctx, name, NULL) == TP_OK)
+        return true;
+    t->engine->stats.blob_failures++;
+    return false;
+}
+
+static int open_log(struct tp_stream *s, struct tp_stream_log_report *report,
+                    struct tp_err *err)
+{
+    char name[TP_BLOB_NAME_BYTES];
+
+    tp_stream_blob_name(s->trace->id, s->no, TP_BLOB_LOG, name);
+    return tp_stream_log_open(s->trace->engine->opts.blobs, name, &s->log, report, err);
+}
+
+int tp_stream_blobs_append(struct tp_stream *s, const struct tp_ingest_result *batch,
+                           bool has_seq, uint64_t seq, struct tp_counts *counts,
+                           bool *is_duplicate, struct tp_err *err)
+{
+    struct tp_frame frame = {.has_seq = has_seq,
+                             .seq = seq,
+                             .has_base = batch->add_ns != 0,
+                             .base_ns = batch->add_ns,
+                             .counts = batch->counts};
+    struct tp_stream_payload payload = {0};
+    int rc = TP_OK;
+
+    if (batch->spill != NULL) {
+        payload.spill = batch->spill;
+        payload.spill_bytes = batch->payload_bytes;
+        payload.spill_crc32c = batch->crc32c;
+    } else {
+        payload.p = batch->payload;
+        payload.n = batch->payload_bytes;
+    }
+    if (s->log == NULL)
+        rc = open_log(s, NULL, err);
+    if (rc == TP_OK)
+        rc = tp_stream_log_append(s->log, &frame, &payload, counts, is_duplicate, err);
+    if (rc == TP_OK && s->trace->engine->opts.sync_events)
+        rc = tp_stream_log_sync(s->log, err);
+    return rc;
+}
+
+uint64_t tp_stream_blobs_log_bytes(const struct tp_stream *s)
+{
+    return s->log == NULL ? 0 : tp_stream_log_size(s->log);
+}
+
+int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes,
+                            struct tp_err *err)
+{
+    struct tp_stream_log_report report = {0};
+    struct tp_counts over_limit = {0};
+    int rc = open_log(s, &report, err);
+
+    if (rc != TP_OK)
+        return rc;
+    *cut_bytes += report.cut_bytes;
+    /* What was refused for want of room is in the row only. */
+    over_limit.emitted = over_limit.dropped[TP_DROP_OVER_LIMIT] =
+        s->counts.dropped[TP_DROP_OVER_LIMIT];
+    s->counts = report.counts;
+    s->counts.bytes = report.kept_bytes;
+    tp_counts_add(&s->counts, &over_limit);
+    s->batches = report.frames;
+    s->log_bytes = report.kept_bytes;
+    if (report.blanked_frames > 0 && s->damage[0] == '\0')
+        snprintf(s->damage, sizeof(s->damage), "%llu batches were damaged on disk",
+                 (unsigned long long)report.blanked_frames);
+    return report.frames > 0 || over_limit.emitted > 0
+               ? TP_OK
+               : tp_fail(err, TP_ENOTFOUND, "the log of stream %u is empty", s->no);
+}
