@@ -1,0 +1,78 @@
+// sync is a long poll: held while there is nothing to say, answered at once when there is.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { slice } from './lib/events.mjs';
+import { serve } from './lib/server.mjs';
+
+async function producer(server, name = 'p') {
+  const p = (await server.expect('POST', '/producers', [201], { body: { name, rank: 0 } })).json();
+  return async (body) => {
+    const started = Date.now();
+    const reply = (await server.expect('POST', `/producers/${p.id}/sync`, [200], { body })).json();
+    return { ...reply, ms: Date.now() - started };
+  };
+}
+
+test('a poll without news is held for as long as it wants', async (t) => {
+  const server = await serve(t);
+  const sync = await producer(server);
+  const r = await sync({ wait_ms: 400 });
+  assert.deepEqual(r.commands, []);
+  assert.ok(r.ms >= 390, `${r.ms} ms`);
+  assert.ok((await sync({ wait_ms: 0 })).ms < 390);
+});
+
+test('a trace wakes the poll and its commands go through all of their states', async (t) => {
+  const server = await serve(t);
+  await server.registerTypes(['ascend.KERNEL']);
+  const sync = await producer(server);
+  const held = sync({ wait_ms: 20000 });
+  await new Promise((r) => setTimeout(r, 200));
+  const trace = await server.createTrace({ filter: { include: ['ascend.KERNEL'], min_duration_ns: 5 } });
+  const first = await held;
+  assert.ok(first.ms < 10000, `${first.ms} ms`);
+  const prepare = first.commands.find((c) => c.command === 'prepare');
+  assert.deepEqual([prepare.trace_id, prepare.types, prepare.min_duration_ns], [trace.id, [154], 5]);
+  assert.ok(prepare.stream >= 1);
+  const acked = async (command, more) => sync({ wait_ms: 0, acks: [{ trace_id: trace.id, command }], ...more });
+  let commands = [...first.commands, ...(await acked('prepare')).commands];
+  const start = commands.find((c) => c.command === 'start');
+  assert.match(start.start_at, /Z$/);
+  await acked('start', { acks: [{ trace_id: trace.id, command: 'start', started_at: start.start_at }] });
+  assert.equal((await server.get(`/traces/${trace.id}`)).json().matched[0].state, 'recording');
+  await server.events(trace.id, [slice('k', 1, 5)], { producer: 'p', rank: 0, seq: 1 });
+  await server.expect('POST', `/traces/${trace.id}/stop`, [202]);
+  const stop = (await sync({ wait_ms: 5000 })).commands.find((c) => c.command === 'stop');
+  assert.equal(stop.trace_id, trace.id);
+  const counts = [{ trace_id: trace.id, emitted: 3, filtered: 0, dropped: { 'producer-ring-full': 2 } }];
+  await acked('stop', { counts });
+  const end = await server.waitFinal(trace.id);
+  assert.equal(end.outcome, 'lossy', end.reason);
+  assert.deepEqual([end.matched[0].state, end.matched[0].reported.emitted, end.matched[0].reported.dropped], ['done', 3, 2]);
+});
+
+test('a cancel reaches who holds a poll, and a refusal is told in the trace', async (t) => {
+  const server = await serve(t);
+  const sync = await producer(server);
+  const trace = await server.createTrace({ start: { when: 'manual' } });
+  await sync({ wait_ms: 1000 });
+  await sync({ wait_ms: 0, acks: [{ trace_id: trace.id, command: 'prepare', refused: true, reason: 'busy: profiling itself' }] });
+  const now = (await server.get(`/traces/${trace.id}`)).json();
+  assert.deepEqual([now.matched[0].state, now.matched[0].reason], ['refused', 'busy: profiling itself']);
+  const other = await producer(server, 'q');
+  await other({ wait_ms: 1000 });
+  const held = other({ wait_ms: 20000, acks: [{ trace_id: trace.id, command: 'prepare' }] });
+  await new Promise((r) => setTimeout(r, 100));
+  await server.expect('POST', `/traces/${trace.id}/cancel`, [202]);
+  assert.equal((await held).commands[0].command, 'cancel');
+});
+
+test('counts that do not add up and fields that are none are refused', async (t) => {
+  const server = await serve(t);
+  const { id } = (await server.expect('POST', '/producers', [201], { body: { name: 'p' } })).json();
+  const bad = [[{ step: -1 }, 'step'], [{ acks: [{ trace_id: 'x', command: 'fly' }] }, 'acks[0].command'], [{ wait_ms: 1e9 }, 'wait_ms'], [{ clock: { sent_at: 'now' } }, 'clock.sent_at']];
+  for (const [body, field] of bad) {
+    const p = await server.problem('POST', `/producers/${id}/sync`, 400, 'invalid-field', { body });
+    assert.ok(p.field === field || (field === 'clock.sent_at' && p.field.startsWith('clock.')), JSON.stringify(p));
+  }
+});

@@ -1,0 +1,57 @@
+// Whole files: plain, gzipped, damaged, bombs.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import zlib from 'node:zlib';
+import { namesOf, slices } from './lib/events.mjs';
+import { serve } from './lib/server.mjs';
+
+const file = (n) => Buffer.from(JSON.stringify({ schemaVersion: 1, distributedInfo: { rank: 1, world_size: 2 }, traceEvents: slices(n) }));
+
+async function recording(t, options) {
+  const server = await serve(t, options);
+  await server.registerTypes(['ascend.KERNEL']);
+  return { server, id: (await server.createTrace({})).id };
+}
+
+test('a file is one stream, gzipped in any number of members or not', async (t) => {
+  const { server, id } = await recording(t);
+  const text = file(100);
+  const bodies = [text, zlib.gzipSync(text), Buffer.concat([zlib.gzipSync(text.subarray(0, 777)), zlib.gzipSync(text.subarray(777))])];
+  for (const [rank, body] of bodies.entries()) {
+    const reply = (await server.expect('POST', `/traces/${id}/files?rank=${rank}&name=r${rank}.json.gz`, [201], { body })).json();
+    assert.deepEqual([reply.accepted, reply.rank, reply.truncated], [100, rank, false]);
+  }
+  const end = await server.stopTrace(id);
+  assert.deepEqual(end.streams.map((s) => [s.file, s.counts.stored, s.producer.rank]), [['r0.json.gz', 100, 0], ['r1.json.gz', 100, 1], ['r2.json.gz', 100, 2]]);
+});
+
+test('of a file that ends early what can be read is kept, and the damage told', async (t) => {
+  const { server, id } = await recording(t);
+  const text = file(100);
+  const cut = (await server.expect('POST', `/traces/${id}/files?rank=0`, [201], { body: text.subarray(0, text.length - 200) })).json();
+  assert.equal(cut.truncated, true);
+  assert.ok(cut.accepted > 90 && cut.accepted < 100 && cut.damage.length > 0, JSON.stringify(cut));
+  const zipped = zlib.gzipSync(text);
+  const half = (await server.expect('POST', `/traces/${id}/files?rank=1`, [201], { body: zipped.subarray(0, zipped.length - 20) })).json();
+  assert.equal(half.truncated, true);
+  const end = await server.stopTrace(id);
+  assert.equal(end.outcome, 'partial', end.reason);
+  assert.equal(namesOf(await server.downloadChrome(id, '?ranks=0')).length, cut.accepted);
+});
+
+test('a bomb is refused and nothing of it stays', async (t) => {
+  const { server, id } = await recording(t, { args: ['--max-file-inflated-bytes', '4M', '--max-inflate-ratio', '200'] });
+  const bomb = zlib.gzipSync(Buffer.concat([Buffer.from('{"traceEvents":['), Buffer.alloc(3 << 20, ' '), Buffer.from(']}')]));
+  const p = await server.problem('POST', `/traces/${id}/files`, 413, 'body-too-large', { body: bomb });
+  assert.equal(p.limit, 'max-inflate-ratio');
+  const large = zlib.gzipSync(file(60000), { level: 1 });
+  assert.equal((await server.problem('POST', `/traces/${id}/files`, 413, 'body-too-large', { body: large })).limit, 'max-file-inflated-bytes');
+  assert.equal((await server.stopTrace(id)).counts.stored, 0);
+});
+
+test('a name of a path stays a name', async (t) => {
+  const { server, id } = await recording(t);
+  await server.expect('POST', `/traces/${id}/files?name=${encodeURIComponent('../../../etc/passwd')}`, [201], { body: file(1) });
+  const end = await server.stopTrace(id);
+  assert.ok(!/\//.test(end.streams[0].file), end.streams[0].file);
+});

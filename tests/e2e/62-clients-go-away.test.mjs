@@ -1,0 +1,105 @@
+// Bodies cut off, clients that leave in the middle of uploads and downloads: nothing half stored, nothing left behind.
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import test from 'node:test';
+import { namesOf, slices } from './lib/events.mjs';
+import { Random, seedOf } from './lib/random.mjs';
+import { request } from './lib/raw.mjs';
+import { pick, serve } from './lib/server.mjs';
+
+const TIMES = pick(300, 60);
+
+// Send bytes and go away: after sending, or as soon as `wanted` bytes of the answer are here.
+function leave(port, bytes, { wanted = 0, how = 'destroy' } = {}) {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, '127.0.0.1');
+    let got = 0;
+    const go = () => { how === 'reset' ? socket.resetAndDestroy?.() ?? socket.destroy() : socket.destroy(); resolve(); };
+    socket.on('error', resolve);
+    socket.on('connect', () => socket.write(bytes, () => { if (wanted === 0) go(); }));
+    socket.on('data', (c) => { got += c.length; if (wanted > 0 && got >= wanted) go(); });
+    socket.on('close', resolve);
+  });
+}
+
+// Wait until files and memory of the server are back, or almost.
+async function settles(server, before, slackKib) {
+  let now;
+  for (let i = 0; i < 500; i++) {
+    now = server.usage();
+    if (now.files <= before.files + 1 && now.threads <= before.threads) break;
+    await new Promise((r) => setTimeout(r, 20));
+  }
+  assert.ok(now.files <= before.files + 1, `${now.files} files, ${before.files} before`);
+  assert.ok(now.threads <= before.threads, `${now.threads} threads, ${before.threads} before`);
+  assert.ok(now.rssKib < before.rssKib + slackKib, `${now.rssKib} KiB, ${before.rssKib} before`);
+  assert.equal(await server.metric('traceplane_uploads_open'), 0);
+  assert.equal(await server.metric('traceplane_downloads_open'), 0);
+}
+
+const SLACK_KIB = pick(16 << 10, 256 << 10);
+
+test('uploads that break off leave nothing', async (t) => {
+  const random = new Random(seedOf(t));
+  const server = await serve(t);
+  await server.registerTypes(['ascend.KERNEL']);
+  const { id } = await server.createTrace({});
+  const body = JSON.stringify({ traceEvents: slices(2000, 'lost') });
+  const cut = async (kind) => {
+    const whole = request('POST', `/traces/${id}/${kind}?rank=${random.below(3)}`, ['Host: localhost', 'Content-Type: application/json', `Content-Length: ${body.length}`], body);
+    await leave(server.port, whole.subarray(0, random.between(20, whole.length - 2)), { how: random.pick(['destroy', 'reset']) });
+  };
+  for (let i = 0; i < TIMES / 4; i++) await cut(random.pick(['events', 'files']));
+  await server.events(id, slices(1));
+  const before = server.usage();
+  for (let i = 0; i < TIMES; i++) await cut(random.pick(['events', 'files']));
+  await settles(server, before, SLACK_KIB);
+  await server.events(id, slices(1, 'kept'));
+  const end = await server.stopTrace(id);
+  assert.equal(end.counts.stored, 2, JSON.stringify(end.streams));
+  assert.deepEqual(namesOf(await server.downloadChrome(id)), ['k-0', 'kept-0']);
+});
+
+test('chunked bodies that end early are not stored', async (t) => {
+  const server = await serve(t);
+  await server.registerTypes(['ascend.KERNEL']);
+  const { id } = await server.createTrace({});
+  const text = JSON.stringify(slices(3));
+  await leave(server.port, request('POST', `/traces/${id}/events`, ['Host: localhost', 'Transfer-Encoding: chunked'], `${text.length.toString(16)}\r\n${text}\r\n`));
+  await settles(server, server.usage(), SLACK_KIB);
+  assert.equal((await server.stopTrace(id)).counts.stored, 0);
+});
+
+test('downloads that break off leave nothing', async (t) => {
+  const random = new Random(seedOf(t));
+  const server = await serve(t);
+  await server.registerTypes(['ascend.KERNEL']);
+  const { id } = await server.createTrace({});
+  for (let i = 0; i < 10; i++) await server.events(id, slices(5000, `batch${i}`));
+  const live = await server.createTrace({ job: 'live' });
+  await server.events(live.id, slices(500));
+  await server.stopTrace(id);
+  const whole = await server.download(id);
+  const read = () => leave(server.port, request('GET', `/traces/${random.chance(0.8) ? id : live.id}/download?format=${random.pick(['chrome', 'perfetto'])}&compress=${random.pick(['identity', 'gzip', 'zstd'])}`, ['Host: localhost']),
+    { wanted: random.pick([0, 1, 500, 20000]), how: random.pick(['destroy', 'reset']) });
+  for (let i = 0; i < TIMES / 4; i++) await read();
+  const before = server.usage();
+  for (let i = 0; i < TIMES; i++) await read();
+  await settles(server, before, SLACK_KIB);
+  assert.ok((await server.download(id)).equals(whole));
+});
+
+test('slow clients do not keep others waiting, and do not stay for ever', async (t) => {
+  const server = await serve(t, { args: ['--idle-timeout-s', '2'] });
+  const slow = Array.from({ length: 50 }, (_, i) => {
+    const socket = net.connect(server.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(i % 2 ? 'GET /healthz HT' : 'POST /traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{');
+    return socket;
+  });
+  const started = Date.now();
+  for (let i = 0; i < 50; i++) await server.expect('GET', '/healthz', [200]);
+  assert.ok(Date.now() - started < 5000, `${Date.now() - started} ms for 50 answers`);
+  await Promise.race([Promise.all(slow.map((s) => new Promise((r) => { s.on('close', r); s.resume(); }))), new Promise((_, no) => setTimeout(() => no(new Error('a silent client was kept for 30 s')), 30000))]);
+  assert.equal((await server.get('/traces')).json().items.length, 0);
+});
