@@ -1,7 +1,7 @@
 /*
  * json_number.c - one pass over the digits, then exact conversions.
  *
- * Up to 19 digits fit a uint64_t; eight at a time are checked and converted with three
+ * Up to 19 digits fit a uint64_t; eight at a time are found and converted with three
  * multiplications. Longer numbers keep their text, and the conversions walk it again:
  * scaling needs only to know which digit ends the integer, and the next one rounds.
  */
@@ -21,39 +21,54 @@ static bool is_digit(char ch)
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Whether all eight bytes are digits; the first byte is the lowest. */
-static bool are_eight_digits(uint64_t bytes)
+/* The value of eight digits 0 to 9, the first in the lowest byte: pairs, fours, all. */
+static inline uint64_t join_digits(uint64_t digits)
 {
-    return ((bytes & 0xf0f0f0f0f0f0f0f0U) |
-            (((bytes + 0x0606060606060606U) & 0xf0f0f0f0f0f0f0f0U) >> 4)) ==
-           0x3333333333333333U;
+    digits = digits * 10 + (digits >> 8);
+    return (((digits & 0x000000ff000000ffU) * 0x000f424000000064U) +
+            (((digits >> 16) & 0x000000ff000000ffU) * 0x0000271000000001U)) >>
+           32;
 }
 
-/* The value of eight digits: pairs, then fours, then all. */
-static uint64_t eight_digits(uint64_t bytes)
+/*
+ * Take up to eight digits at p, where eight bytes can be read, and add them to *value.
+ * Returns how many there were. No branch depends on that number: in a trace it is
+ * different each time, and a wrong guess costs more than the arithmetic.
+ */
+static inline unsigned take_digits(const char *p, uint64_t *value)
 {
-    bytes -= 0x3030303030303030U;
-    bytes = bytes * 10 + (bytes >> 8);
-    return (((bytes & 0x000000ff000000ffU) * 0x000f424000000064U) +
-            (((bytes >> 16) & 0x000000ff000000ffU) * 0x0000271000000001U)) >>
-           32;
+    static const uint32_t tens[] = {1,      10,      100,      1000,     10000,
+                                    100000, 1000000, 10000000, 100000000};
+    uint64_t bytes;
+    uint64_t others;
+    unsigned n;
+
+    memcpy(&bytes, p, sizeof(bytes));
+    bytes ^= 0x3030303030303030U;
+    /* The top bit of each byte that is not 0 to 9 now. A carry can only spoil bytes
+     * behind the first such one. */
+    others = ((bytes + 0x7676767676767676U) | bytes) & 0x8080808080808080U;
+    n = others == 0 ? 8 : (unsigned)__builtin_ctzll(others) / 8;
+    if (n > 0)
+        *value = *value * tens[n] + join_digits(bytes << (64 - 8 * n));
+    return n;
 }
 #endif
 
 /* Move over digits, adding them to *value, which may wrap around. */
-static const char *scan_digits(const char *p, const char *end, uint64_t *value)
+static inline const char *scan_digits(const char *p, const char *end, uint64_t *value)
 {
     uint64_t v = *value;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     while (end - p >= 8) {
-        uint64_t bytes;
+        const unsigned n = take_digits(p, &v);
 
-        memcpy(&bytes, p, sizeof(bytes));
-        if (!are_eight_digits(bytes))
-            break;
-        v = v * 100000000U + eight_digits(bytes);
-        p += 8;
+        p += n;
+        if (n < 8) {
+            *value = v;
+            return p;
+        }
     }
 #endif
     for (; p < end && is_digit(*p); p++)
@@ -104,33 +119,66 @@ static int scan_fraction(struct tp_json *c, struct tp_json_number *n)
     return TP_OK;
 }
 
-int tp_json_number_scan(struct tp_json *c, struct tp_json_number *out)
+/* As tp_json_number_scan(), but says TP_OK for a number that ends with the text. */
+static inline int scan_number(struct tp_json *c, struct tp_json_number *out)
 {
-    struct tp_json_number n = {.ptr = c->p, .is_integer = true};
+    const char *const first = c->p;
     const char *start;
-    size_t n_digits;
-    int rc;
+    const char *p;
+    uint64_t digits = 0;
+    uint32_t n_digits;
 
-    n.is_negative = *c->p == '-';
-    c->p += n.is_negative;
-    start = c->p;
-    c->p = scan_digits(start, c->end, &n.digits);
-    n_digits = (size_t)(c->p - start);
+    /* Field by field: a struct built aside and copied would be read back in larger
+     * pieces than it was written in, which stalls the pipeline. */
+    out->is_negative = *first == '-';
+    start = first + out->is_negative;
+    p = scan_digits(start, c->end, &digits);
+    n_digits = (uint32_t)(p - start);
+    c->p = p;
     if (n_digits == 0)
-        return c->p == c->end ? TP_EAGAIN : tp_json_bad(c, "a digit is missing");
+        return p == c->end ? TP_EAGAIN : tp_json_bad(c, "a digit is missing");
     if (n_digits > 1 && *start == '0') {
         c->p = start + 1;
         return tp_json_bad(c, "a number must not start with 0");
     }
-    if (c->p < c->end && (*c->p == '.' || *c->p == 'e' || *c->p == 'E')) {
-        rc = scan_fraction(c, &n);
+    out->ptr = first;
+    out->digits = digits;
+    out->n_decimals = 0;
+    out->exponent = 0;
+    out->is_integer = true;
+    if (p < c->end && (*p == '.' || *p == 'e' || *p == 'E')) {
+        int rc = scan_fraction(c, out);
+
         if (rc != TP_OK)
             return rc;
+        n_digits += out->n_decimals;
     }
-    n.len = (size_t)(c->p - n.ptr);
-    n.is_long = n_digits + n.n_decimals > DIGITS_MAX;
-    *out = n;
-    return c->p < c->end ? TP_OK : TP_EAGAIN;
+    out->len = (size_t)(c->p - first);
+    out->is_long = n_digits > DIGITS_MAX;
+    return TP_OK;
+}
+
+int tp_json_number_scan(struct tp_json *c, struct tp_json_number *out)
+{
+    int rc = scan_number(c, out);
+
+    return rc == TP_OK && c->p == c->end ? TP_EAGAIN : rc;
+}
+
+int tp_json_number_skip(struct tp_json *c)
+{
+    const char *p = c->p;
+    struct tp_json_number n;
+
+    /* Up to four digits, as in nearly all nested values. */
+    for (int i = 0; i < 5 && p < c->end && is_digit(*p); i++)
+        p++;
+    if (p < c->end && p - c->p < 5 && (p - c->p == 1 || (p > c->p && *c->p != '0')) &&
+        (*p == ',' || *p == ']')) {
+        c->p = p;
+        return TP_OK;
+    }
+    return tp_json_number_scan(c, &n);
 }
 
 bool tp_json_number_parse(struct tp_str text, struct tp_json_number *out)
@@ -140,8 +188,7 @@ bool tp_json_number_parse(struct tp_str text, struct tp_json_number *out)
 
     if (text.len == 0 || (*c.p != '-' && !is_digit(*c.p)))
         return false;
-    /* A whole number that ends with the text is reported as "may go on". */
-    if (tp_json_number_scan(&c, &n) != TP_EAGAIN || n.ptr == NULL)
+    if (scan_number(&c, &n) != TP_OK || c.p != c.end)
         return false;
     *out = n;
     return true;

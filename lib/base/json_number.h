@@ -30,12 +30,16 @@ struct tp_json_number {
 /*
  * Move over the number at the cursor, which is on a digit or a minus.
  *
- * TP_EAGAIN  the text ends, so that the number may go on; out is filled in as if it
- *            did not, if is complete, and the cursor is at the end: see
- *            tp_json_number_parse(). Otherwise the cursor may be anywhere in it.
+ * out  undefined unless TP_OK.
+ *
+ * TP_EAGAIN  the text ends, so that the number may go on; when it is whole as it is,
+ *            the cursor is at the end.
  * TP_EINVAL  not a number of RFC 8259, such as `01`, `1.` or `-`.
  */
 int tp_json_number_scan(struct tp_json *c, struct tp_json_number *out);
+
+/* As tp_json_number_scan(), for when only the place behind the number matters. */
+int tp_json_number_skip(struct tp_json *c);
 
 /* Read all of text as one number. Returns whether it is one; else out is untouched. */
 bool tp_json_number_parse(struct tp_str text, struct tp_json_number *out);

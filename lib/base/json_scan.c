@@ -167,7 +167,6 @@ static int walk_word(struct walk *w)
 static inline int walk_scalar(struct walk *w)
 {
     const char *start = w->c->p;
-    struct tp_json_number n;
     int rc;
 
     if (*start == '"')
@@ -177,11 +176,11 @@ static inline int walk_scalar(struct walk *w)
          (w->c->end - start > 1 &&
           (start[1] == 'i' || start[1] == 'I' || start[1] == 'n' || start[1] == 'N'))))
         return walk_word(w);
-    rc = tp_json_number_scan(w->c, &n);
+    rc = tp_json_number_skip(w->c);
     if (rc == TP_EAGAIN && w->is_whole)
         rc = TP_OK;
     if (rc == TP_OK)
-        emit(w, n.ptr, n.len);
+        emit(w, start, (size_t)(w->c->p - start));
     return rc;
 }
 

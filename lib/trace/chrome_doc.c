@@ -319,7 +319,9 @@ static int step_lost_member(struct tp_chrome_reader *r, struct tp_chrome_window 
 int tp_chrome_doc_step(struct tp_chrome_reader *r, struct tp_chrome_window *w,
                        struct tp_err *err)
 {
-    const bool has_lines = r->opts.form == TP_CHROME_NDJSON; /* which are counted */
+    /* Line feeds count in NDJSON, and in front of the trace they end a lost line. */
+    const bool has_lines = r->opts.form == TP_CHROME_NDJSON ||
+                           (r->place == TP_CHROME_START && r->is_lost);
 
     if (r->place < TP_CHROME_LINE && !has_lines && tp_json_is_space(*w->p)) {
         w->p++;

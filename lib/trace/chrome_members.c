@@ -78,6 +78,16 @@ int tp_chrome_members_text(struct tp_chrome_members *m, const struct tp_json_str
     return TP_OK;
 }
 
+/* As tp_chrome_members_text(), without a call for nearly all strings. */
+static inline int text_of(struct tp_chrome_members *m, const struct tp_json_string *s,
+                          struct tp_str *out, struct tp_err *err)
+{
+    if (s->traits != 0)
+        return tp_chrome_members_text(m, s, out, err);
+    *out = (struct tp_str){s->ptr, s->len};
+    return TP_OK;
+}
+
 /* Valid JSON on one line for the text of a value that was skipped. */
 static int copy_json(struct tp_chrome_members *m, struct tp_str text,
                      struct tp_str *out, struct tp_err *err)
@@ -288,7 +298,7 @@ static int set_arg(struct tp_chrome_members *m, const struct tp_chrome_value *v,
     switch (v->kind) {
     case TP_CHROME_STRING:
         arg->kind = TP_ARG_STRING;
-        return tp_chrome_members_text(m, &v->string, &arg->s, err);
+        return text_of(m, &v->string, &arg->s, err);
     case TP_CHROME_NUMBER:
         return set_number(&v->number, arg);
     case TP_CHROME_NESTED:
@@ -342,6 +352,29 @@ static struct tp_arg *place_arg(struct tp_chrome_members *m, struct tp_str key,
 
 /* --- the object ------------------------------------------------------------------- */
 
+/* Pass the colon behind a key, and the whitespace around it. */
+static inline int scan_colon(struct tp_json *c)
+{
+    const char *p = c->p;
+    int rc;
+
+    /* Nearly always it stands at once, with one blank or none behind. */
+    if (c->end - p >= 3 && p[0] == ':') {
+        p += p[1] == ' ' ? 2 : 1;
+        if ((unsigned char)*p > ' ') {
+            c->p = p;
+            return TP_OK;
+        }
+    }
+    rc = tp_json_space(c);
+    if (rc != TP_OK)
+        return rc;
+    if (*c->p != ':')
+        return tp_json_bad(c, "':' was expected");
+    c->p++;
+    return tp_json_space(c);
+}
+
 /* A key, the colon and the whitespace around it. */
 static inline int scan_key(struct tp_chrome_members *m, struct tp_json *c,
                            struct tp_str *key, struct tp_err *err)
@@ -354,16 +387,10 @@ static inline int scan_key(struct tp_chrome_members *m, struct tp_json *c,
     rc = tp_json_string_scan(c, &s);
     if (rc != TP_OK)
         return rc;
-    rc = tp_json_space(c);
+    rc = scan_colon(c);
     if (rc != TP_OK)
         return rc;
-    if (*c->p != ':')
-        return tp_json_bad(c, "':' was expected");
-    c->p++;
-    rc = tp_json_space(c);
-    if (rc != TP_OK)
-        return rc;
-    rc = tp_chrome_members_text(m, &s, key, err);
+    rc = text_of(m, &s, key, err);
     if (rc == TP_OK && key->len > m->name_bytes)
         tp_chrome_members_reject(m, "a key is longer than %zu bytes", m->name_bytes);
     return rc;
@@ -374,8 +401,18 @@ static inline int scan_key(struct tp_chrome_members *m, struct tp_json *c,
  */
 static inline int scan_next(struct tp_json *c, bool *is_closed)
 {
-    int rc = tp_json_space(c);
+    const char *p = c->p;
+    int rc;
 
+    /* As in scan_colon(). */
+    if (c->end - p >= 3 && p[0] == ',') {
+        p += p[1] == ' ' ? 2 : 1;
+        if (*p == '"') {
+            c->p = p;
+            return TP_OK;
+        }
+    }
+    rc = tp_json_space(c);
     if (rc != TP_OK)
         return rc;
     if (*c->p == ',') {
