@@ -3,22 +3,20 @@
  */
 #include "base/pb.h"
 
-bool tp_pb_get_varint_slow(struct tp_pb *c, uint64_t *v)
+const char *tp_pb_varint_slow(const char *p, const char *end, uint64_t *v)
 {
-    const char *p = c->p;
     uint64_t x = 0;
 
-    for (unsigned shift = 0; shift < 7 * TP_PB_VARINT_MAX && p < c->end; shift += 7) {
+    for (unsigned shift = 0; shift < 7 * TP_PB_VARINT_MAX && p < end; shift += 7) {
         unsigned char byte = (unsigned char)*p++;
 
         x |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
             *v = x;
-            c->p = p;
-            return true;
+            return p;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Take a little-endian number of n bytes, 4 or 8. */
@@ -32,10 +30,12 @@ static bool get_fixed(struct tp_pb *c, size_t n, uint64_t *v)
     return true;
 }
 
-bool tp_pb_get_value(struct tp_pb *c, uint32_t tag, struct tp_pb_field *f)
+/* Read the value that follows a tag. */
+static bool get_value(struct tp_pb *c, uint32_t tag, struct tp_pb_field *f)
 {
     struct tp_pb at = *c;
 
+    f->tag = tag;
     f->number = tag >> 3;
     f->bytes = NULL;
     if (f->number == 0)
@@ -77,7 +77,7 @@ bool tp_pb_get_field(struct tp_pb *c, struct tp_pb_field *f)
 
     if (!tp_pb_get_varint(&at, &tag) || tag > UINT32_MAX)
         return false;
-    if (!tp_pb_get_value(&at, (uint32_t)tag, f))
+    if (!get_value(&at, (uint32_t)tag, f))
         return false;
     *c = at;
     return true;

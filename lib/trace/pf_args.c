@@ -118,17 +118,19 @@ static int take_field(const struct tp_pf_sequence *q, const struct tp_pb_field *
 static inline int read_annotation(const struct tp_pf_sequence *q, struct tp_str bytes,
                                   struct annotation *a)
 {
-    struct tp_pb c = {bytes.ptr, bytes.ptr + bytes.len};
+    const char *p = bytes.ptr;
+    const char *end = bytes.ptr + bytes.len;
     struct tp_pb_field f;
     int rc = TP_OK;
 
     a->field = 0;
     a->has_name = false;
     a->name = (struct tp_name){"", 0, 0};
-    while (c.p < c.end && rc == TP_OK) {
-        if (!tp_pb_get_field(&c, &f))
+    while (p < end && rc == TP_OK) {
+        p = tp_pb_next_field(p, end, &f);
+        if (p == NULL)
             return TP_EINVAL;
-        if (f.number == TP_PF_ARG_NAME_IID && f.wire == TP_PB_VARINT) {
+        if (f.tag == TP_PB_TAG(TP_PF_ARG_NAME_IID, TP_PB_VARINT)) {
             rc = interned(q, TP_PF_INDEX_ARG_NAME, f.value, &a->name);
             a->has_name = true;
         } else {

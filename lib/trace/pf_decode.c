@@ -271,16 +271,16 @@ int tp_pf_reader_decode(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
                         struct tp_str bytes, struct tp_pf_raw *raw, struct tp_event *ev,
                         struct tp_err *err)
 {
-    struct tp_pb c = {bytes.ptr, bytes.ptr + bytes.len};
+    const char *p = bytes.ptr;
+    const char *end = bytes.ptr + bytes.len;
     struct tp_pb_field f;
-    uint64_t tag;
     int rc = TP_OK;
 
-    while (c.p < c.end && rc == TP_OK) {
-        if (!tp_pb_get_varint(&c, &tag) || tag > UINT32_MAX ||
-            !tp_pb_get_value(&c, (uint32_t)tag, &f))
+    while (p < end && rc == TP_OK) {
+        p = tp_pb_next_field(p, end, &f);
+        if (p == NULL)
             return TP_EINVAL;
-        switch (tag) {
+        switch (f.tag) {
         case VARINT_TAG(TP_PF_EVENT_TYPE):
             raw->type = (uint8_t)f.value;
             break;

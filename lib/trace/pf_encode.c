@@ -36,15 +36,6 @@ static const uint32_t interned_field[TP_PF_STRING_KINDS] = {
     [TP_PF_ARG_KEY] = TP_PF_INTERNED_ARG_NAMES,
 };
 
-bool tp_pf_has_new_strings(const struct tp_pf_new_strings *s)
-{
-    bool has = false;
-
-    for (int kind = 0; kind < TP_PF_STRING_KINDS; kind++)
-        has |= s->first[kind] <= s->tables[kind]->n;
-    return has;
-}
-
 size_t tp_pf_new_strings_room(const struct tp_pf_new_strings *s)
 {
     size_t room = STRING_FIXED_ROOM;

@@ -55,9 +55,6 @@ struct tp_pf_new_strings {
 /* The phases that Chrome's format has for each kind; others are kept as a field. */
 extern const char tp_pf_usual_phase[TP_EVENT_KINDS];
 
-/* Whether there are any. */
-bool tp_pf_has_new_strings(const struct tp_pf_new_strings *s);
-
 /* The most bytes that the strings take in a packet. */
 size_t tp_pf_new_strings_room(const struct tp_pf_new_strings *s);
 

@@ -29,7 +29,7 @@ enum {
     TP_PF_PACKET_TRACK_DESCRIPTOR = 60,
     TP_PF_X_PACKET_PRIVATE = 9901, /* PrivateEvent: a TrackEvent by our rules */
     TP_PF_X_PACKET_FRAME = 9902,   /* FrameHeader: see frame.h */
-    TP_PF_X_PACKET_BLANK = 9904,   /* bytes; was damaged and is to be skipped */
+    TP_PF_X_PACKET_BLANK = 9905,   /* bytes; was damaged and is to be skipped */
     TP_PF_X_PACKET_VERSION = 9903, /* uint32: the sequence is ours, of this version */
     TP_PF_X_PACKET_INFO = 9904     /* string: what a download says of itself, JSON */
 };

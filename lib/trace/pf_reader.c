@@ -115,26 +115,29 @@ static void take_rare(const struct tp_pb_field *f, struct tp_pf_packet *packet)
 
 static inline bool read_packet(struct tp_str bytes, struct tp_pf_packet *packet)
 {
-    struct tp_pb c = {bytes.ptr, bytes.ptr + bytes.len};
+    const char *p = bytes.ptr;
+    const char *end = bytes.ptr + bytes.len;
     struct tp_pb_field f;
 
     memset(packet, 0, sizeof(*packet));
-    while (c.p < c.end) {
-        if (!tp_pb_get_field(&c, &f))
+    while (p < end) {
+        p = tp_pb_next_field(p, end, &f);
+        if (p == NULL)
             return false;
-        switch (f.number) {
-        case TP_PF_PACKET_TIMESTAMP:
+        switch (f.tag) {
+        case TP_PB_TAG(TP_PF_PACKET_TIMESTAMP, TP_PB_VARINT):
             packet->ts = f.value;
             packet->has_ts = true;
             break;
-        case TP_PF_PACKET_SEQUENCE_ID:
+        case TP_PB_TAG(TP_PF_PACKET_SEQUENCE_ID, TP_PB_VARINT):
             packet->sequence_id = (uint32_t)f.value;
             break;
-        case TP_PF_PACKET_SEQUENCE_FLAGS:
+        case TP_PB_TAG(TP_PF_PACKET_SEQUENCE_FLAGS, TP_PB_VARINT):
             packet->flags |= (uint32_t)f.value;
             break;
-        case TP_PF_PACKET_TRACK_EVENT:
-            take_bytes(&f, &packet->event);
+        case TP_PB_TAG(TP_PF_PACKET_TRACK_EVENT, TP_PB_BYTES):
+            packet->event.ptr = f.bytes;
+            packet->event.len = f.value;
             break;
         default:
             take_rare(&f, packet);
@@ -254,34 +257,37 @@ static int damaged(const struct tp_pf_reader *r, struct tp_err *err)
                    (unsigned long long)r->offset);
 }
 
-/* Say that a varint at c did not end: more may come, or it never ends. */
-static int unended(const struct tp_pf_reader *r, const struct tp_pb *c,
+/* Say that a varint at p did not end: more may come, or it never ends. */
+static int unended(const struct tp_pf_reader *r, const char *p, const char *end,
                    struct tp_err *err)
 {
-    return c->end - c->p < TP_PB_VARINT_MAX ? TP_EAGAIN : damaged(r, err);
+    return end - p < TP_PB_VARINT_MAX ? TP_EAGAIN : damaged(r, err);
 }
 
-/* Move over a field of the trace that is no packet. */
-static int skip_field(struct tp_pf_reader *r, struct tp_pb *c, struct tp_err *err)
+/* Move *p over a field of the trace that is no packet. */
+static int skip_field(struct tp_pf_reader *r, const char **p, const char *end,
+                      struct tp_err *err)
 {
-    struct tp_pb at = *c;
+    struct tp_pb at = {*p, end};
     struct tp_pb_field f;
     uint64_t tag;
     uint64_t len;
 
-    if (tp_pb_get_field(c, &f))
+    if (tp_pb_get_field(&at, &f)) {
+        *p = at.p;
         return TP_OK;
+    }
     if (!tp_pb_get_varint(&at, &tag))
-        return unended(r, &at, err);
+        return unended(r, at.p, end, err);
     switch (tag > UINT32_MAX || tag < 8 ? 7 : tag & 7) {
     case TP_PB_VARINT:
-        return unended(r, &at, err);
+        return unended(r, at.p, end, err);
     case TP_PB_FIXED64:
     case TP_PB_FIXED32:
         return TP_EAGAIN;
     case TP_PB_BYTES:
         if (!tp_pb_get_varint(&at, &len))
-            return unended(r, &at, err);
+            return unended(r, at.p, end, err);
         return len <= r->packet_bytes ? TP_EAGAIN : damaged(r, err);
     default:
         return damaged(r, err);
@@ -298,33 +304,34 @@ static inline int frame_packet(struct tp_pf_reader *r, struct tp_pf_cursor *curs
                                struct tp_str *packet, const char **next,
                                struct tp_err *err)
 {
-    struct tp_pb c = {cursor->ptr, cursor->end};
+    const char *p = cursor->ptr;
+    const char *end = cursor->end;
     uint64_t len = 0;
 
-    if (c.p == c.end)
+    if (p == end)
         return TP_EAGAIN;
-    if (*c.p != PACKET_TAG) {
-        int rc = skip_field(r, &c, err);
+    if (*p != PACKET_TAG) {
+        int rc = skip_field(r, &p, end, err);
 
         if (rc != TP_OK)
             return rc;
     } else {
-        c.p++;
-        if (!tp_pb_get_varint(&c, &len))
-            return unended(r, &c, err);
+        p = tp_pb_varint(p + 1, end, &len);
+        if (p == NULL)
+            return unended(r, cursor->ptr + 1, end, err);
     }
     if (len > r->packet_bytes) {
         r->skip_bytes = len;
-        r->offset += (uint64_t)(c.p - cursor->ptr);
-        cursor->ptr = c.p;
+        r->offset += (uint64_t)(p - cursor->ptr);
+        cursor->ptr = p;
         return tp_fail(err, TP_EQUOTA,
                        "a packet of %llu bytes is over the limit of %zu",
                        (unsigned long long)len, r->packet_bytes);
     }
-    if (len > (size_t)(c.end - c.p))
+    if (len > (size_t)(end - p))
         return TP_EAGAIN;
-    *packet = (struct tp_str){c.p, len};
-    *next = c.p + len;
+    *packet = (struct tp_str){p, len};
+    *next = p + len;
     return TP_OK;
 }
 
@@ -518,8 +525,8 @@ int tp_pf_reader_next(struct tp_pf_reader *r, struct tp_pf_cursor *c,
     }
     for (;;) {
         struct result result = {0};
-        struct tp_str packet;
-        const char *next;
+        struct tp_str packet = {NULL, 0};
+        const char *next = c->ptr;
         int rc;
 
         if (r->skip_bytes > 0)

@@ -231,15 +231,20 @@ static char *put_more_series(const struct tp_pf_writer *w, char *p,
     return p;
 }
 
-static struct tp_pf_new_strings new_strings(const struct tp_pf_writer *w)
+/* Whether there are strings that the output does not have yet; *news names them. It is
+ * filled in only then: for most events there are none. */
+static inline bool new_strings(const struct tp_pf_writer *w,
+                               struct tp_pf_new_strings *news)
 {
-    struct tp_pf_new_strings news;
+    bool has_news = false;
 
-    for (int i = 0; i < TP_PF_STRING_KINDS; i++) {
-        news.tables[i] = &w->strings[i].table;
-        news.first[i] = w->strings[i].n_said + 1;
+    for (int i = 0; i < TP_PF_STRING_KINDS; i++)
+        has_news |= w->strings[i].n_said < w->strings[i].table.n;
+    for (int i = 0; has_news && i < TP_PF_STRING_KINDS; i++) {
+        news->tables[i] = &w->strings[i].table;
+        news->first[i] = w->strings[i].n_said + 1;
     }
-    return news;
+    return has_news;
 }
 
 /* What else belongs to an event besides its first packet. */
@@ -254,8 +259,8 @@ static inline int write_packets(struct tp_pf_writer *w, const struct tp_event *e
                                 const struct tp_pf_plan *plan, const struct rest *rest,
                                 struct tp_buf *out, struct tp_err *err)
 {
-    struct tp_pf_new_strings news = new_strings(w);
-    bool has_news = tp_pf_has_new_strings(&news);
+    struct tp_pf_new_strings news;
+    bool has_news = new_strings(w, &news);
     size_t room = tp_pf_event_room(ev) + (has_news ? tp_pf_new_strings_room(&news) : 0);
     size_t around = TP_PF_MARK_ROOM;
     char *p;
