@@ -25,11 +25,21 @@ static void put(struct tp_json_doc *d, const char *p, size_t n)
         d->rc = tp_buf_append(d->out, p, n, d->err);
 }
 
-/* Write the comma that is due, if one is. */
+static void begin_line(struct tp_json_doc *d)
+{
+    put(d, "\n", 1);
+    for (unsigned i = 0; i < d->n_blanks; i++)
+        put(d, " ", 1);
+    d->needs_line = false;
+}
+
+/* Write what is due before a key or a value. */
 static void separate(struct tp_json_doc *d)
 {
     if (d->needs_comma)
-        put(d, ",", 1);
+        put(d, ", ", d->needs_line ? 1 : 2);
+    if (d->needs_line)
+        begin_line(d);
     d->needs_comma = false;
 }
 
@@ -55,6 +65,8 @@ void tp_json_doc_close(struct tp_json_doc *d)
 {
     assert(d->depth > 0);
     d->depth--;
+    if (d->needs_line)
+        begin_line(d);
     put(d, &d->closers[d->depth], 1);
     d->needs_comma = true;
 }
@@ -74,10 +86,8 @@ void tp_json_doc_key(struct tp_json_doc *d, const char *key)
 
 void tp_json_doc_line(struct tp_json_doc *d, unsigned n_blanks)
 {
-    separate(d);
-    put(d, "\n", 1);
-    for (unsigned i = 0; i < n_blanks; i++)
-        put(d, " ", 1);
+    d->needs_line = true;
+    d->n_blanks = n_blanks;
 }
 
 void tp_json_doc_str(struct tp_json_doc *d, struct tp_str s)

@@ -25,6 +25,8 @@ struct tp_json_doc {
     struct tp_err *err;
     int rc;           /* the first failure, or TP_OK */
     bool needs_comma; /* before the next key or value */
+    bool needs_line;  /* likewise a new line, with n_blanks behind it */
+    unsigned n_blanks;
     unsigned depth;
     char closers[TP_JSON_DOC_DEPTH];
 };
@@ -53,7 +55,8 @@ void tp_json_doc_key(struct tp_json_doc *d, const char *key);
 /* As tp_json_doc_key() for a key with a length. */
 void tp_json_doc_key_str(struct tp_json_doc *d, struct tp_str key);
 
-/* Begin a new line before what comes next, indented by n blanks. */
+/* Begin a new line, indented by n blanks, before the key, value or bracket that comes
+ * next. */
 void tp_json_doc_line(struct tp_json_doc *d, unsigned n_blanks);
 
 /* Write a value: a string, text that is JSON already (not empty), or a number. */

@@ -19,7 +19,6 @@
 #include "trace/trace_info.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
-#define PACKET_BYTES ((size_t)8 << 20) /* longest packet of a stream of ours */
 
 struct tp_stream_source {
     struct tp_blob *blob;
@@ -67,7 +66,7 @@ int tp_stream_source_open(struct tp_blob *blob, const struct tp_stream_index *in
                           const struct tp_trace_slice *slice,
                           struct tp_stream_source **out, struct tp_err *err)
 {
-    const struct tp_pf_reader_opts opts = {.packet_bytes = PACKET_BYTES};
+    const struct tp_pf_reader_opts opts = {0};
     struct tp_stream_source *s = calloc(1, sizeof(*s));
     int rc;
 

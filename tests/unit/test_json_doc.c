@@ -37,13 +37,15 @@ static int write_sample(struct tp_buf *b, struct tp_err *err)
     tp_json_doc_line(&d, 0);
     tp_json_doc_key_str(&d, (struct tp_str){"last one", 4});
     tp_json_doc_i64(&d, 2);
+    tp_json_doc_line(&d, 1);
     tp_json_doc_close(&d);
     return tp_json_doc_end(&d);
 }
 
 static const char want[] =
-    "{\n  \"u\": 18446744073709551615,\n  \"i\": -1,\"b\": true,"
-    "\"quo\\\"te\": \"x\\ny\",\"r\": [1],\"a\": [[],{},1,false],\n\"last\": 2}";
+    "{\n  \"u\": 18446744073709551615,\n  \"i\": -1, \"b\": true, "
+    "\"quo\\\"te\": \"x\\ny\", \"r\": [1], \"a\": [[], {}, 1, false],\n"
+    "\"last\": 2\n }";
 
 static void test_commas_are_between_and_never_behind(void **state)
 {
