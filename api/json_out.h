@@ -63,9 +63,6 @@ void tp_json_out_u64(struct tp_json_out *o, const char *key, uint64_t v);
 /* A signed number. */
 void tp_json_out_i64(struct tp_json_out *o, const char *key, int64_t v);
 
-/* A finite number with a fraction, as short as it can be; null when it is not finite. */
-void tp_json_out_double(struct tp_json_out *o, const char *key, double v);
-
 /* true or false. */
 void tp_json_out_bool(struct tp_json_out *o, const char *key, bool v);
 

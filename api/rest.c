@@ -12,7 +12,6 @@
 #include <strings.h>
 
 #include "api/answer.h"
-#include "api/gunzip.h"
 #include "api/problem.h"
 #include "api/rest_downloads.h"
 #include "api/rest_meta.h"
@@ -24,6 +23,7 @@
 #include "api/service.h"
 #include "base/names.h"
 #include "core/limits.h"
+#include "trace/gunzip.h"
 
 #define DRAIN_BYTES (64u << 20)
 
@@ -398,25 +398,44 @@ bool tp_rest_feed(struct tp_call *call, const char *p, size_t n)
     return true;
 }
 
+static int take_plain(const char *p, size_t n, struct tp_err *err, void *arg)
+{
+    return tp_buf_append(arg, p, n, err);
+}
+
+/* Inflate all of a body that is in memory. */
+static int inflate(const struct tp_buf *body, struct tp_buf *plain, struct tp_err *err)
+{
+    struct tp_gunzip_opts opts = {.on_bytes = take_plain, .arg = plain};
+    struct tp_gunzip *g = NULL;
+    int rc = tp_gunzip_new(&opts, &g, err);
+
+    if (rc == TP_OK)
+        rc = tp_gunzip_feed(g, body->data, body->len, err);
+    if (rc == TP_OK)
+        rc = tp_gunzip_finish(g, err);
+    tp_gunzip_free(g);
+    return rc;
+}
+
 /* Replace a gzipped control body by its content. Returns false with the answer made. */
 static bool inflate_control(struct tp_call *call)
 {
-    struct tp_buf plain = {.limit_bytes = call->service->limits->body_bytes + 1};
+    struct tp_buf plain = {.limit_bytes = call->service->limits->body_bytes};
     struct tp_err err = {0};
     int rc;
 
     if (tp_rest_coding(call) != TP_CODING_GZIP)
         return true;
-    rc = tp_gunzip((struct tp_str){call->body.data, call->body.len}, &plain, &err);
+    rc = inflate(&call->body, &plain, &err);
     tp_buf_fini(&call->body);
     call->body = plain;
-    if (rc == TP_EQUOTA || (rc == TP_OK && plain.len == plain.limit_bytes)) {
+    if (rc == TP_EQUOTA) {
         refuse_size(call);
         call->must_close = false; /* it was read to its end */
-        return false;
-    }
-    if (rc != TP_OK)
+    } else if (rc != TP_OK) {
         tp_problem_answer(call, TP_FAULT_INVALID_REQUEST, "%s", err.message);
+    }
     return rc == TP_OK;
 }
 

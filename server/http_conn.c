@@ -1,0 +1,309 @@
+/*
+ * http_conn.c - the steps of a request.
+ *
+ *   IDLE --target--> HEADERS --first call--> BODY --end of body--> ANSWERED --> IDLE
+ *                        |                    |  \--> SLOW ----\      ^
+ *                        |                    \-----> WAITING --+-----+
+ *                        \--refused early-----------------------------/
+ *
+ * Two traps of the library shape this: an answer (or a suspension) in the first call of a
+ * request closes the connection afterwards, so that is done only where closing is meant;
+ * and during the body no answer can be queued at all, so a refusal waits for the end of
+ * the body, which is read and thrown away.
+ */
+#include "server/http_conn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/problem.h"
+#include "api/rest.h"
+#include "server/app.h"
+#include "server/clock.h"
+#include "server/peers.h"
+#include "server/waiters.h"
+#include "server/workers.h"
+
+/* A refused body up to this length is read to its end before the answer. */
+#define POLITE_BYTES (64u << 20)
+
+void tp_conn_target(struct tp_conn *c, const char *target)
+{
+    tp_call_init(&c->call, &c->app->service);
+    c->target.len = 0;
+    c->step = TP_CONN_HEADERS;
+    c->is_gone = false;
+    c->is_broken_off = false;
+    c->sent_bytes = 0;
+    c->begun_ns = tp_clock_ns(CLOCK_MONOTONIC);
+    atomic_store_explicit(&c->idle_since_ns, 0, memory_order_relaxed);
+    if (tp_buf_append_str(&c->target, target, NULL) != TP_OK)
+        c->target.len = 0; /* refused as an empty address */
+    c->call.target = (struct tp_str){c->target.data, c->target.len};
+    c->call.peer = tp_str_of(c->peer == NULL ? "unknown" : c->peer->name);
+}
+
+static enum tp_method method_of(const char *method)
+{
+    static const char *const names[] = {"GET", "HEAD", "POST", "DELETE", "OPTIONS"};
+
+    for (int i = 0; i < TP_METHOD_OTHER; i++)
+        if (strcmp(method, names[i]) == 0)
+            return (enum tp_method)i;
+    return TP_METHOD_OTHER;
+}
+
+static bool is_token(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char ch = (unsigned char)s[i];
+
+        if (ch <= 0x20 || ch >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", ch) != NULL)
+            return false;
+    }
+    return n > 0;
+}
+
+static bool is_field_value(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)s[i] < 0x20 && s[i] != '\t') || s[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *key,
+                                  size_t key_size, const char *value, size_t value_size)
+{
+    struct tp_conn *c = cls;
+    int i = tp_header_find((struct tp_str){key, key_size});
+
+    (void)kind;
+    if (!is_token(key, key_size))
+        c->seen.has_odd_name = true;
+    if (value != NULL && !is_field_value(value, value_size))
+        c->seen.has_odd_value = true;
+    if (i >= 0) {
+        if (c->seen.count[i] < UINT8_MAX)
+            c->seen.count[i]++;
+        c->call.headers[i] =
+            (struct tp_str){value == NULL ? "" : value, value == NULL ? 0 : value_size};
+    }
+    return MHD_YES;
+}
+
+static void read_length(struct tp_call *call)
+{
+    struct tp_str s = call->headers[TP_HEADER_CONTENT_LENGTH];
+    uint64_t v = 0;
+
+    call->has_content_length = s.len > 0;
+    for (size_t i = 0; i < s.len; i++)
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(s.ptr[i] - '0'), &v))
+            v = UINT64_MAX;
+    call->content_length = v;
+    call->has_body = v > 0 || call->headers[TP_HEADER_TRANSFER_ENCODING].len > 0;
+}
+
+/* Refuse what the limits of the peer do not allow. */
+static bool check_peer(struct tp_conn *c)
+{
+    if (c->is_over_limit) {
+        tp_problem_answer(&c->call, TP_FAULT_BUSY, "too many connections are open");
+        c->call.must_close = true;
+    } else if (c->app->is_stopping) {
+        tp_problem_answer(&c->call, TP_FAULT_NOT_READY, "the service stops");
+        c->call.must_close = true;
+    } else if (!tp_peers_request(c->app->peers, c->peer, c->begun_ns)) {
+        tp_problem_answer(&c->call, TP_FAULT_TOO_MANY_REQUESTS,
+                          "more requests a second than max-requests-per-s");
+    } else {
+        return true;
+    }
+    tp_call_header(&c->call, "Retry-After", "1");
+    c->call.is_refused = true;
+    return false;
+}
+
+static void see_request(struct tp_conn *c, const char *method, const char *version)
+{
+    memset(&c->seen, 0, sizeof(c->seen));
+    c->seen.is_http_1_1 = strcmp(version, "HTTP/1.1") == 0;
+    c->seen.is_unix = c->is_unix;
+    c->call.method = method_of(method);
+    c->call.now = tp_clock_now();
+    MHD_get_connection_values_n(c->mhd, MHD_HEADER_KIND, see_header, c);
+}
+
+/* The first call of a request: everything that the headers tell. */
+static enum MHD_Result on_headers(struct tp_conn *c, const char *method,
+                                  const char *version)
+{
+    struct tp_call *call = &c->call;
+
+    see_request(c, method, version);
+    c->step = TP_CONN_BODY;
+    if (tp_http_guard(c->app->config, &c->seen, call)) {
+        read_length(call);
+        if (check_peer(c))
+            tp_rest_begin(call);
+    } else {
+        return tp_conn_reply(c);
+    }
+    if (!call->is_refused || !call->has_body)
+        return MHD_YES;
+    /* Nobody should send a body that is refused: answer now where the client waits for a
+     * word, or where there is too much of it. Both close the connection. */
+    if (c->seen.count[TP_HEADER_EXPECT] > 0 ||
+        (call->has_content_length && call->content_length > POLITE_BYTES)) {
+        call->must_close = true;
+        return tp_conn_reply(c);
+    }
+    return MHD_YES;
+}
+
+static bool call_is_ready(void *arg, struct tp_now now)
+{
+    struct tp_conn *c = arg;
+
+    (void)now;
+    return c->call.wait.ready(&c->call);
+}
+
+static void call_is_gone(void *arg)
+{
+    struct tp_conn *c = arg;
+
+    c->is_gone = true;
+}
+
+/* Hold a call until it is ready. */
+static enum MHD_Result hold(struct tp_conn *c)
+{
+    struct tp_waiter waiter = {.connection = c->mhd,
+                               .fd = c->fd,
+                               .deadline_ns = c->call.wait.deadline_ns,
+                               .ready = call_is_ready,
+                               .on_gone = call_is_gone,
+                               .arg = c};
+    struct tp_err err = {0};
+
+    c->step = TP_CONN_WAITING;
+    if (tp_waiters_add(c->app->waiters, &waiter, &err) == TP_OK)
+        return MHD_YES;
+    tp_problem_engine(&c->call, err.code, NULL, &err);
+    return tp_conn_reply(c);
+}
+
+/* The handler has run: tell others, then answer or wait. */
+static enum MHD_Result after_handler(struct tp_conn *c)
+{
+    if (c->call.has_changed)
+        tp_waiters_poke(c->app->waiters);
+    return c->call.reply == TP_REPLY_WAIT ? hold(c) : tp_conn_reply(c);
+}
+
+static void run_slow(void *arg)
+{
+    struct tp_conn *c = arg;
+
+    c->call.now = tp_clock_now();
+    tp_rest_finish(&c->call);
+    MHD_resume_connection(c->mhd);
+}
+
+static enum MHD_Result on_complete(struct tp_conn *c)
+{
+    struct tp_call *call = &c->call;
+
+    call->now = tp_clock_now();
+    if (call->is_refused || call->route == NULL || !call->route->is_slow) {
+        tp_rest_finish(call);
+        return after_handler(c);
+    }
+    c->step = TP_CONN_SLOW;
+    MHD_suspend_connection(c->mhd);
+    if (tp_workers_post(c->app->workers, run_slow, c, NULL) != TP_OK) {
+        tp_problem_answer(call, TP_FAULT_BUSY, "the service stops or has no memory");
+        MHD_resume_connection(c->mhd);
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result on_body(struct tp_conn *c, const char *data, size_t *data_bytes)
+{
+    size_t n = *data_bytes;
+
+    if (n == 0)
+        return on_complete(c);
+    *data_bytes = 0;
+    c->call.now = tp_clock_now();
+    return tp_rest_feed(&c->call, data, n) ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result on_resumed(struct tp_conn *c)
+{
+    if (c->is_gone)
+        return MHD_NO;
+    if (c->step == TP_CONN_WAITING) {
+        c->call.now = tp_clock_now();
+        tp_rest_resume(&c->call);
+    }
+    return after_handler(c);
+}
+
+enum MHD_Result tp_conn_step(struct tp_conn *c, const char *method, const char *version,
+                             const char *data, size_t *data_bytes)
+{
+    switch (c->step) {
+    case TP_CONN_HEADERS:
+        return on_headers(c, method, version);
+    case TP_CONN_BODY:
+        return on_body(c, data, data_bytes);
+    case TP_CONN_SLOW:
+    case TP_CONN_WAITING:
+        return on_resumed(c);
+    case TP_CONN_ANSWERED: /* the rest of a body that was refused */
+        *data_bytes = 0;
+        return MHD_YES;
+    default:
+        return MHD_NO;
+    }
+}
+
+/* One line for each action that changes what is recorded, refused or not. */
+static void audit(struct tp_conn *c)
+{
+    const struct tp_route *route = c->call.route;
+    char status[16];
+
+    if (route == NULL || !route->is_audited || c->app->log.level < TP_LOG_INFO)
+        return;
+    if (c->call.fault != TP_FAULT_NONE && !tp_log_may_repeat(&c->app->log))
+        return;
+    snprintf(status, sizeof(status), "%d", c->call.status);
+    tp_log(&c->app->log, TP_LOG_INFO, "audit", "peer",
+           c->peer == NULL ? "unknown" : c->peer->name, "action", route->operation,
+           "subject", c->call.subject[0] == '\0' ? NULL : c->call.subject, "status",
+           status, "problem",
+           c->call.fault == TP_FAULT_NONE ? NULL : tp_status_name(c->call.fault), NULL);
+}
+
+void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how)
+{
+    uint64_t now_ns = tp_clock_ns(CLOCK_MONOTONIC);
+
+    if (c->step == TP_CONN_IDLE)
+        return;
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK || c->is_broken_off)
+        atomic_fetch_add_explicit(&c->app->metrics.broken_off, 1, memory_order_relaxed);
+    if (c->step == TP_CONN_ANSWERED) {
+        tp_metrics_request(&c->app->metrics, c->call.route, c->call.status,
+                           now_ns - c->begun_ns, c->call.body_bytes, c->sent_bytes);
+        audit(c);
+    }
+    tp_call_fini(&c->call);
+    c->step = TP_CONN_IDLE;
+    atomic_store_explicit(&c->idle_since_ns, now_ns, memory_order_relaxed);
+}
