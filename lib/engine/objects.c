@@ -8,6 +8,7 @@
 #include "core/filter.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
+#include "engine/stream_blobs.h"
 
 struct tp_job *tp_job_find(struct tp_engine *e, struct tp_str name)
 {
@@ -109,6 +110,7 @@ void tp_trace_unlink(struct tp_trace *t)
 
 static void free_stream(struct tp_stream *s)
 {
+    tp_stream_blobs_close(s);
     tp_identity_fini(&s->who);
     tp_lock_fini(&s->lock);
     free(s->file_name);
