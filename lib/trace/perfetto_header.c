@@ -1,15 +1,14 @@
 /*
  * perfetto_header.c - descriptors from the plan and the indexes.
  *
- *   process "rank 0: python (GPU 0)"           KIND_PROCESS, ours
+ *   process "rank 0: python (GPU 0)"           uuid of ours: KIND_PROCESS
  *     +-- thread "stream 7"                    uuid as in the stream
  *     |     +-- "stream 7 (lane 1)"            uuid as in the stream
  *     +-- counter "HBM read"                   uuid as in the stream
  *
  * Viewers know processes and threads by positive numbers, so the plan has a number for
- * each; pids and tids as the source had them travel in private fields. Order in viewers
- * follows legacy_sort_index where they look at it, and otherwise the names, which start
- * with the rank.
+ * each; pids and tids as the source had them travel in private fields. Viewers sort
+ * processes by name, and the names start with the rank.
  */
 #include "trace/perfetto_header.h"
 
@@ -40,34 +39,44 @@ enum {
     CHROME_METADATA_JSON = 5
 };
 
-/* builtin_clock.proto, and where the clocks of producers are: one each, for all */
+/* builtin_clock.proto; and clocks that a trace may number as it likes: one a stream */
 enum { CLOCK_REALTIME = 1, CLOCK_PRODUCERS = 128 };
 
+/* What the source calls a process, or how it can be told from others. Empty when the
+ * number that viewers show says it all. */
+static int append_process(struct tp_buf *b, const struct tp_merge_process *p,
+                          struct tp_err *err)
+{
+    if (p->name != NULL && p->labels != NULL)
+        return tp_buf_printf(b, err, "%s (%s)", p->name, p->labels);
+    if (p->name != NULL)
+        return tp_buf_append_str(b, p->name, err);
+    if (p->labels != NULL)
+        return tp_buf_append_str(b, p->labels, err);
+    if (p->source.kind == TP_ID_TEXT)
+        return tp_buf_append(b, p->source.text.ptr, p->source.text.len, err);
+    if (p->source.kind == TP_ID_NONE)
+        return tp_buf_append_str(b, "no pid", err);
+    if (p->source.number != p->number)
+        return tp_buf_printf(b, err, "pid %lld", (long long)p->source.number);
+    return TP_OK;
+}
+
+/* "rank 0: python (GPU 0)" */
 static struct tp_str process_name(const struct tp_merge *m,
                                   const struct tp_merge_process *p, struct tp_buf *b,
                                   struct tp_err *err, int *rc)
 {
-    bool is_named = p->name != NULL || p->source.kind == TP_ID_TEXT;
-    bool is_ranked = m->is_merged || m->streams[p->stream].producer->has_rank;
-    bool is_shown = p->source.kind == TP_ID_NUMBER && p->source.number == p->number;
+    size_t labelled;
 
     b->len = 0;
-    if (is_ranked)
-        *rc = tp_buf_append_str(b, m->labels[p->stream], err);
-    if (*rc == TP_OK && is_ranked && (is_named || !is_shown))
-        *rc = tp_buf_append_str(b, ": ", err);
-    if (*rc != TP_OK)
-        return (struct tp_str){NULL, 0};
-    if (p->name != NULL)
-        *rc = tp_buf_append_str(b, p->name, err);
-    else if (p->source.kind == TP_ID_TEXT)
-        *rc = tp_buf_append(b, p->source.text.ptr, p->source.text.len, err);
-    else if (p->source.kind == TP_ID_NONE)
-        *rc = tp_buf_append_str(b, "no pid", err);
-    else if (!is_shown)
-        *rc = tp_buf_printf(b, err, "pid %lld", (long long)p->source.number);
-    if (*rc == TP_OK && p->labels != NULL)
-        *rc = tp_buf_printf(b, err, "%s(%s)", b->len > 0 ? " " : "", p->labels);
+    if (m->is_merged || m->streams[p->stream].producer->has_rank)
+        *rc = tp_buf_printf(b, err, "%s: ", m->labels[p->stream]);
+    labelled = b->len;
+    if (*rc == TP_OK)
+        *rc = append_process(b, p, err);
+    if (*rc == TP_OK && labelled > 0 && b->len == labelled)
+        b->len -= 2; /* nothing came behind the colon */
     return (struct tp_str){b->data, b->len};
 }
 
@@ -186,13 +195,21 @@ static int write_counters(const struct tp_merge *m, size_t stream, struct tp_buf
     return rc;
 }
 
-static char *put_clock(char *p, uint64_t clock, int64_t time_ns)
+/* Add one clock's reading to the body of a ClockSnapshot. */
+static int add_clock(struct tp_buf *b, uint64_t clock, int64_t time_ns,
+                     struct tp_err *err)
 {
     char text[2 * (TP_PB_TAG_MAX + TP_PB_VARINT_MAX) + TP_PB_SLACK];
     char *end = tp_pb_put_u64(text, TP_PF_CLOCK_ID, clock);
+    int rc;
 
     end = tp_pb_put_u64(end, TP_PF_CLOCK_TIMESTAMP, (uint64_t)time_ns);
-    return tp_pb_put_bytes(p, TP_PF_SNAPSHOT_CLOCKS, text, (size_t)(end - text));
+    rc = tp_buf_reserve(b, tp_pb_bytes_room(sizeof(text)) + TP_PB_SLACK, err);
+    if (rc == TP_OK)
+        b->len = (size_t)(tp_pb_put_bytes(b->data + b->len, TP_PF_SNAPSHOT_CLOCKS, text,
+                                          (size_t)(end - text)) -
+                          b->data);
+    return rc;
 }
 
 /* Append one packet of the trace, whose body is given in two parts. */
@@ -213,29 +230,6 @@ static int write_packet(struct tp_str start, struct tp_str rest, struct tp_buf *
     return rc;
 }
 
-/* The moment of the first event in the producer's clock and in the service's. */
-static int write_clock(const struct tp_merge_stream *s, struct tp_buf *out,
-                       struct tp_err *err)
-{
-    char clocks[128];
-    char packet[192];
-    char *p = clocks;
-    char *q = packet;
-    int64_t here_ns = s->index->first_ns;
-    int64_t there_ns;
-
-    if (!s->producer->has_clock || here_ns < 0 ||
-        __builtin_add_overflow(here_ns, s->producer->clock_offset_ns, &there_ns) ||
-        there_ns < 0)
-        return TP_OK;
-    p = put_clock(p, CLOCK_PRODUCERS + s->index->stream_no, here_ns);
-    p = put_clock(p, CLOCK_REALTIME, there_ns);
-    q = tp_pb_put_u64(q, TP_PF_PACKET_SEQUENCE_ID, s->index->stream_no);
-    q = tp_pb_put_bytes(q, TP_PF_PACKET_CLOCK_SNAPSHOT, clocks, (size_t)(p - clocks));
-    return write_packet((struct tp_str){packet, (size_t)(q - packet)},
-                        (struct tp_str){NULL, 0}, out, err);
-}
-
 int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
                               struct tp_buf *out, struct tp_err *err)
 {
@@ -248,8 +242,6 @@ int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
         rc = write_threads(m, stream, &name, out, err);
     if (rc == TP_OK)
         rc = write_counters(m, stream, &name, out, err);
-    if (rc == TP_OK)
-        rc = write_clock(&m->streams[stream], out, err);
     tp_buf_fini(&name);
     return rc;
 }
@@ -315,6 +307,8 @@ static int write_metadata(const struct tp_trace_info *info, struct tp_str json,
                           texts[i].value, err);
     p = tp_pb_put_u64(head, TP_PF_PACKET_TIMESTAMP, (uint64_t)at_ns);
     p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_ID, INFO_SEQUENCE);
+    /* Chrome's packets count in another clock unless they say so. */
+    p = tp_pb_put_u64(p, TP_PF_PACKET_TIMESTAMP_CLOCK_ID, TP_PF_CLOCK_BOOTTIME);
     p = tp_pb_put_tag(p, PACKET_CHROME_EVENTS, TP_PB_BYTES);
     p = tp_pb_put_varint(p, bundle.len);
     if (rc == TP_OK)
@@ -334,6 +328,43 @@ static int write_private(struct tp_str json, struct tp_buf *out, struct tp_err *
     return write_packet((struct tp_str){head, (size_t)(p - head)}, json, out, err);
 }
 
+/*
+ * Append a snapshot of all clocks whose offset is known: at one moment of the service's
+ * clock, what each producer's clock shows. Perfetto wants the trace's own clock among
+ * them; which one it stands for does not matter, since no event is converted.
+ */
+static int write_clocks(const struct tp_merge *m, int64_t at_ns, struct tp_buf *out,
+                        struct tp_err *err)
+{
+    struct tp_buf clocks = {0};
+    char head[64];
+    char *p = tp_pb_put_u64(head, TP_PF_PACKET_SEQUENCE_ID, INFO_SEQUENCE);
+    size_t n_known = 0;
+    int rc = add_clock(&clocks, TP_PF_CLOCK_BOOTTIME, at_ns, err);
+
+    if (rc == TP_OK)
+        rc = add_clock(&clocks, CLOCK_REALTIME, at_ns, err);
+    for (size_t i = 0; rc == TP_OK && i < m->n_streams; i++) {
+        const struct tp_producer_info *producer = m->streams[i].producer;
+        int64_t there_ns;
+
+        if (!producer->has_clock ||
+            __builtin_sub_overflow(at_ns, producer->clock_offset_ns, &there_ns) ||
+            there_ns < 0)
+            continue;
+        n_known++;
+        rc = add_clock(&clocks, CLOCK_PRODUCERS + m->streams[i].index->stream_no,
+                       there_ns, err);
+    }
+    p = tp_pb_put_tag(p, TP_PF_PACKET_CLOCK_SNAPSHOT, TP_PB_BYTES);
+    p = tp_pb_put_varint(p, clocks.len);
+    if (rc == TP_OK && n_known > 0)
+        rc = write_packet((struct tp_str){head, (size_t)(p - head)},
+                          (struct tp_str){clocks.data, clocks.len}, out, err);
+    tp_buf_fini(&clocks);
+    return rc;
+}
+
 int tp_perfetto_header_info(const struct tp_merge *m, const struct tp_trace_info *info,
                             const struct tp_trace_slice *slice, int64_t base_ns,
                             struct tp_buf *out, struct tp_err *err)
@@ -347,6 +378,8 @@ int tp_perfetto_header_info(const struct tp_merge *m, const struct tp_trace_info
         rc = write_private(text, out, err);
     if (rc == TP_OK)
         rc = write_metadata(info, text, first_ns(m), out, err);
+    if (rc == TP_OK)
+        rc = write_clocks(m, first_ns(m), out, err);
     tp_buf_fini(&json);
     return rc;
 }
