@@ -95,10 +95,12 @@ struct details {
 static bool read_details(struct tp_str bytes, uint32_t first, uint32_t second,
                          uint32_t name, struct details *out)
 {
-    struct tp_pb c = {bytes.ptr, bytes.ptr + bytes.len};
+    struct tp_pb c = {bytes.ptr, bytes.ptr};
     struct tp_pb_field f;
 
     *out = (struct details){0};
+    if (bytes.ptr != NULL)
+        c.end += bytes.len;
     while (c.p < c.end) {
         if (!tp_pb_get_field(&c, &f))
             return false;
