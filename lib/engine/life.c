@@ -81,7 +81,7 @@ int tp_life_start_new(struct tp_trace *t, struct tp_now now, struct tp_err *err)
 {
     set_start_at(t, now);
     return tp_session_move(&t->session, TP_SESSION_RECORDING, tp_session_now(now),
-                           "started at once", err);
+                           TP_CAUSE_AT_ONCE, err);
 }
 
 void tp_life_hold(struct tp_trace *t)

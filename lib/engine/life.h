@@ -9,6 +9,9 @@
 
 #include "engine/model.h"
 
+/* The cause of a start that is part of the creation. */
+#define TP_CAUSE_AT_ONCE "started at once"
+
 /* Begin the life of a new trace, before it is in the store: PREPARED, and its deadline. */
 void tp_life_init(struct tp_trace *t, struct tp_now now);
 

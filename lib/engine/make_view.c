@@ -9,15 +9,14 @@
 #include "engine/persist.h"
 #include "engine/pool.h"
 
-/* How many moves the first answer showed: those made in the moment of creation. */
+/* How many moves the first answer showed: the creation, and the start when that was part
+ * of it. */
 static size_t first_moves(const struct tp_trace *t)
 {
-    size_t n, i = 1;
+    size_t n;
     const struct tp_session_move *moves = tp_session_history(&t->session, &n);
 
-    while (i < n && moves[i].wall_ns == moves[0].wall_ns)
-        i++;
-    return i;
+    return n > 1 && strcmp(moves[1].cause, TP_CAUSE_AT_ONCE) == 0 ? 2 : 1;
 }
 
 static void view_moves(const struct tp_trace *t, enum tp_view_mode mode,

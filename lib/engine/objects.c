@@ -303,6 +303,15 @@ int tp_stream_publish(struct tp_stream *s, struct tp_err *err)
     return tp_strmap_put(&s->trace->by_key, key, n, s, err);
 }
 
+void tp_stream_unpublish(struct tp_stream *s)
+{
+    char key[KEY_BYTES];
+    size_t n = stream_key(tp_str_of(s->who.name), s->who.rank, key);
+
+    if (tp_strmap_get(&s->trace->by_key, key, n) == s)
+        tp_strmap_remove(&s->trace->by_key, key, n);
+}
+
 int tp_producer_add(struct tp_job *job, struct tp_engine *e,
                     const struct tp_row_identity *who, struct tp_str capabilities,
                     struct tp_producer **out, struct tp_err *err)

@@ -83,6 +83,9 @@ struct tp_stream *tp_stream_find(const struct tp_trace *t, struct tp_str name,
 /* Let tp_stream_find() find it. TP_ENOMEM. */
 int tp_stream_publish(struct tp_stream *s, struct tp_err *err);
 
+/* Let it no longer find it. */
+void tp_stream_unpublish(struct tp_stream *s);
+
 /* Append a producer to its job. TP_ENOMEM. */
 int tp_producer_add(struct tp_job *job, struct tp_engine *e,
                     const struct tp_row_identity *who, struct tp_str capabilities,

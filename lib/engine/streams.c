@@ -2,6 +2,50 @@
 
 #include "engine/objects.h"
 
+/* Whether a member was told to write to that stream. */
+static bool is_promised(const struct tp_stream *s)
+{
+    const struct tp_trace *t = s->trace;
+
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (t->members[i]->stream_no == s->no)
+            return true;
+    }
+    return false;
+}
+
+/* A stream whose uploads were all abandoned, or NULL: its number may be used again, or
+ * clients that go away would use them all up. */
+static struct tp_stream *find_abandoned(const struct tp_trace *t)
+{
+    for (size_t i = 0; i < t->n_streams; i++) {
+        struct tp_stream *s = t->streams[i];
+
+        if (s->state == TP_STREAM_HIDDEN && s->n_uploads == 0 && !is_promised(s))
+            return s;
+    }
+    return NULL;
+}
+
+/* A hidden stream, new or used again. */
+static int get_stream(struct tp_trace *t, const struct tp_row_identity *who,
+                      bool is_file, struct tp_str file_name, struct tp_stream **out,
+                      struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_stream *s = find_abandoned(t);
+    int rc;
+
+    if (s == NULL)
+        return tp_stream_add(t, who, is_file, file_name, out, problem, err);
+    tp_stream_unpublish(s);
+    rc = tp_stream_rename(s, who, file_name, err);
+    if (rc != TP_OK)
+        return rc;
+    s->is_file = is_file;
+    *out = s;
+    return TP_OK;
+}
+
 int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
                           struct tp_stream **out, struct tp_problem *problem,
                           struct tp_err *err)
@@ -13,35 +57,19 @@ int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
         *out = s;
         return TP_OK;
     }
-    rc = tp_stream_add(t, who, false, (struct tp_str){0}, &s, problem, err);
-    if (rc != TP_OK)
-        return rc;
-    rc = tp_stream_publish(s, err);
-    if (rc != TP_OK) {
-        /* Its number may serve a file. */
-        s->is_file = true;
-        return rc;
-    }
-    *out = s;
-    return TP_OK;
+    rc = get_stream(t, who, false, (struct tp_str){0}, &s, problem, err);
+    if (rc == TP_OK)
+        rc = tp_stream_publish(s, err);
+    if (rc == TP_OK)
+        *out = s;
+    return rc;
 }
 
 int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
                         struct tp_str file_name, struct tp_stream **out,
                         struct tp_problem *problem, struct tp_err *err)
 {
-    for (size_t i = 0; i < t->n_streams; i++) {
-        struct tp_stream *s = t->streams[i];
-        int rc;
-
-        if (s->state != TP_STREAM_HIDDEN || !s->is_file || s->n_uploads > 0)
-            continue;
-        rc = tp_stream_rename(s, who, file_name, err);
-        if (rc == TP_OK)
-            *out = s;
-        return rc;
-    }
-    return tp_stream_add(t, who, true, file_name, out, problem, err);
+    return get_stream(t, who, true, file_name, out, problem, err);
 }
 
 static bool is_meant(const struct tp_producer *p, const struct tp_row_identity *who)

@@ -235,6 +235,22 @@ int tp_engine_types_list(struct tp_engine *e, struct tp_str job,
     return TP_OK;
 }
 
+/* An id in decimal: in a path it is an id, whatever types are called. */
+static bool read_id(struct tp_str s, unsigned *id)
+{
+    unsigned v = 0;
+
+    if (s.len == 0 || s.len > 3)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+        v = 10 * v + (unsigned)(s.ptr[i] - '0');
+    }
+    *id = v;
+    return v < TP_ACTIVITY_IDS;
+}
+
 int tp_engine_type_get(struct tp_engine *e, struct tp_str job, struct tp_str id_or_name,
                        struct tp_type_list **out, struct tp_problem *problem,
                        struct tp_err *err)
@@ -251,7 +267,8 @@ int tp_engine_type_get(struct tp_engine *e, struct tp_str job, struct tp_str id_
     if (rc != TP_OK)
         return rc;
     r = registry_of(e, job);
-    rc = tp_activity_from_string(r, id_or_name, &id, &detail, err);
+    if (!read_id(id_or_name, &id))
+        rc = tp_activity_from_string(r, id_or_name, &id, &detail, err);
     if (rc != TP_OK) {
         char shown[TP_JOB_NAME_MAX_BYTES + 1] = "";
 
