@@ -43,7 +43,7 @@ static inline int engine_teardown(void **state)
     return 0;
 }
 
-#define engine_test(name)                                                                \
+#define engine_test(name) \
     cmocka_unit_test_setup_teardown(name, engine_setup, engine_teardown)
 
 #endif

@@ -53,7 +53,8 @@ static void test_all_are_armed_then_started_together_then_stopped(void **state)
         assert_true(reply[i].commands[0].start_wall_ns ==
                     reply[0].commands[0].start_wall_ns);
         rig_sync(r, p[i], &reply[i]);
-        assert_int_equal(rig_post(r, id, i == 0 ? "p0" : "p1", i, 1, body, NULL), TP_OK);
+        assert_int_equal(rig_post(r, id, i == 0 ? "p0" : "p1", i, 1, body, NULL),
+                         TP_OK);
     }
     assert_int_equal(rig_stop(r, id), TP_OK);
     rig_work(r);
@@ -132,7 +133,8 @@ static void test_who_does_not_flush_is_late_and_told_to_drop_it(void **state)
     free(body);
 }
 
-static void test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale(void **state)
+static void test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale(
+    void **state)
 {
     struct rig *r = *state;
     char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES], other[TP_TRACE_ID_BYTES];
@@ -170,7 +172,9 @@ static void test_the_selection_gives_a_reason_to_those_it_leaves_out(void **stat
 {
     struct rig *r = *state;
     const uint32_t rank = 1;
-    struct tp_trace_request request = {.job = rig_str("j"), .ranks = &rank, .n_ranks = 1};
+    struct tp_trace_request request = {.job = rig_str("j"),
+                                       .ranks = &rank,
+                                       .n_ranks = 1};
     char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     struct tp_trace_view *view;
 
@@ -226,10 +230,8 @@ static void test_a_refusal_is_told_and_not_waited_for(void **state)
 static void test_steps_start_and_stop_a_trace(void **state)
 {
     struct rig *r = *state;
-    struct tp_trace_request request = {.job = rig_str("j"),
-                                       .start = TP_START_STEP,
-                                       .start_step = 10,
-                                       .stop_steps = 2};
+    struct tp_trace_request request = {
+        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
     char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     struct tp_sync_request sync = {.has_step = true, .step = 9};
     struct tp_sync_reply reply;
@@ -351,11 +353,11 @@ static void test_registering_again_is_the_same_producer(void **state)
     assert_string_equal(a, b);
     rig_producer(r, "k", "p0", 0, b);
     assert_string_not_equal(a, b);
-    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(a), r->now, &r->problem,
-                                               &r->err),
+    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(a), r->now,
+                                               &r->problem, &r->err),
                      TP_OK);
-    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(a), r->now, &r->problem,
-                                               &r->err),
+    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(a), r->now,
+                                               &r->problem, &r->err),
                      TP_ENOTFOUND);
     assert_true(tp_engine_sync_ready(r->engine, rig_str(a)));
     r->limits->producers_per_job = 1;

@@ -49,9 +49,9 @@ static void expect_truth(struct rig *r, const struct progress *p, int n)
     struct tp_trace_view *view;
     char note[64];
 
-    assert_int_equal(
-        tp_engine_traces_list(r->engine, &query, r->now, &list, &r->problem, &r->err),
-        TP_OK);
+    assert_int_equal(tp_engine_traces_list(r->engine, &query, r->now, &list,
+                                           &r->problem, &r->err),
+                     TP_OK);
     assert_true(list->n <= 1);
     if (p->was_created)
         assert_int_equal(list->n, 1);
@@ -69,7 +69,8 @@ static void expect_truth(struct rig *r, const struct progress *p, int n)
         snprintf(note, sizeof(note), "kill at %d: %s", n, view->state);
         if (view->is_active)
             fail_msg("%s", note);
-        if (strcmp(view->state, "complete") != 0 || view->totals.stored < p->acknowledged)
+        if (strcmp(view->state, "complete") != 0 ||
+            view->totals.stored < p->acknowledged)
             fail_msg("%s (%s), stored %llu of %u", note, view->reason,
                      (unsigned long long)view->totals.stored, p->acknowledged);
         assert_int_equal(tp_counts_check(&view->totals, &r->err), TP_OK);

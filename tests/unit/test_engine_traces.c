@@ -77,7 +77,8 @@ static void test_caps_are_applied_and_echoed(void **state)
     assert_false(view->max_bytes_is_capped);
     assert_int_equal(view->max_bytes, 1000);
     assert_string_equal(view->deadline_what, "stop");
-    assert_int_equal(view->deadline_wall_ns, r->now.wall_ns + view->duration_ms * RIG_MS);
+    assert_int_equal(view->deadline_wall_ns,
+                     r->now.wall_ns + view->duration_ms * RIG_MS);
     assert_int_equal(view->n_warnings, 2);
     tp_trace_view_free(view);
 }
@@ -100,7 +101,8 @@ static void expect_request(struct rig *r, const char *id)
     assert_int_equal(view->steps, 3);
     assert_int_equal(view->require_count, 0);
     assert_int_equal(tp_filter_min_duration_ns(view->filter), 1000);
-    assert_true(tp_str_is(tp_filter_items(view->filter, TP_FILTER_INCLUDE, &n)[0], "p.*"));
+    assert_true(
+        tp_str_is(tp_filter_items(view->filter, TP_FILTER_INCLUDE, &n)[0], "p.*"));
     assert_int_equal(view->n_types, 1);
     assert_string_equal(view->types[0].name, "p.A");
     tp_trace_view_free(view);
@@ -157,15 +159,15 @@ static void test_manual_waits_for_its_start(void **state)
     assert_string_equal(r->problem.state, "prepared");
     assert_int_equal(rig_stop(r, id), TP_ESTATE);
     rig_wait(r, RIG_S);
-    assert_int_equal(tp_engine_trace_start(r->engine, rig_str(id), rig_str("bob"), r->now,
-                                           &view, &r->problem, &r->err),
+    assert_int_equal(tp_engine_trace_start(r->engine, rig_str(id), rig_str("bob"),
+                                           r->now, &view, &r->problem, &r->err),
                      TP_OK);
     assert_string_equal(view->state, "recording");
     assert_string_equal(view->moves[1].cause, "bob");
     assert_int_equal(view->started_wall_ns, r->now.wall_ns);
     tp_trace_view_free(view);
-    assert_int_equal(tp_engine_trace_start(r->engine, rig_str(id), rig_str("bob"), r->now,
-                                           NULL, &r->problem, &r->err),
+    assert_int_equal(tp_engine_trace_start(r->engine, rig_str(id), rig_str("bob"),
+                                           r->now, NULL, &r->problem, &r->err),
                      TP_OK);
 }
 
@@ -307,8 +309,9 @@ static void test_an_idempotency_key_gives_the_first_answer_again(void **state)
 static void test_required_producers_are_counted(void **state)
 {
     struct rig *r = *state;
-    struct tp_trace_request request = {
-        .job = rig_str("j"), .require = TP_REQUIRE_COUNT, .require_count = 2};
+    struct tp_trace_request request = {.job = rig_str("j"),
+                                       .require = TP_REQUIRE_COUNT,
+                                       .require_count = 2};
     char id[TP_TRACE_ID_BYTES], p[TP_TRACE_ID_BYTES];
 
     rig_producer(r, "j", "p0", 0, p);
@@ -337,31 +340,31 @@ static void test_lists_are_newest_first_and_filtered(void **state)
         if (i > 0)
             assert_true(strcmp(ids[i - 1], ids[i]) < 0);
     }
-    assert_int_equal(
-        tp_engine_traces_list(r->engine, &query, r->now, &list, &r->problem, &r->err),
-        TP_OK);
+    assert_int_equal(tp_engine_traces_list(r->engine, &query, r->now, &list,
+                                           &r->problem, &r->err),
+                     TP_OK);
     assert_int_equal(list->n, 2);
     assert_string_equal(list->items[0]->id, ids[3]);
     assert_string_equal(list->items[1]->id, ids[2]);
     assert_true(list->has_more);
     query.after = rig_str(ids[2]);
     tp_trace_list_free(list);
-    assert_int_equal(
-        tp_engine_traces_list(r->engine, &query, r->now, &list, &r->problem, &r->err),
-        TP_OK);
+    assert_int_equal(tp_engine_traces_list(r->engine, &query, r->now, &list,
+                                           &r->problem, &r->err),
+                     TP_OK);
     assert_int_equal(list->n, 1);
     assert_string_equal(list->items[0]->id, ids[0]);
     tp_trace_list_free(list);
     query = (struct tp_trace_query){.state = rig_str("active")};
-    assert_int_equal(
-        tp_engine_traces_list(r->engine, &query, r->now, &list, &r->problem, &r->err),
-        TP_OK);
+    assert_int_equal(tp_engine_traces_list(r->engine, &query, r->now, &list,
+                                           &r->problem, &r->err),
+                     TP_OK);
     assert_int_equal(list->n, 1);
     tp_trace_list_free(list);
     query.state = rig_str("sleeping");
-    assert_int_equal(
-        tp_engine_traces_list(r->engine, &query, r->now, &list, &r->problem, &r->err),
-        TP_EINVAL);
+    assert_int_equal(tp_engine_traces_list(r->engine, &query, r->now, &list,
+                                           &r->problem, &r->err),
+                     TP_EINVAL);
     assert_string_equal(r->problem.field, "state");
 }
 
@@ -390,11 +393,11 @@ static void test_watchers_see_each_change(void **state)
     uint64_t before, after;
 
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
-    assert_int_equal(tp_engine_trace_version(r->engine, rig_str(id), &before, NULL, NULL),
-                     TP_OK);
+    assert_int_equal(
+        tp_engine_trace_version(r->engine, rig_str(id), &before, NULL, NULL), TP_OK);
     assert_int_equal(rig_post(r, id, "p", 0, 1, "[]", NULL), TP_OK);
-    assert_int_equal(tp_engine_trace_version(r->engine, rig_str(id), &after, NULL, NULL),
-                     TP_OK);
+    assert_int_equal(
+        tp_engine_trace_version(r->engine, rig_str(id), &after, NULL, NULL), TP_OK);
     assert_true(after > before);
     assert_int_equal(rig_stop(r, id), TP_OK);
     assert_int_equal(

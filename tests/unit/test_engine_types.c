@@ -67,8 +67,8 @@ static void test_a_collision_names_its_holder_and_registers_nothing(void **state
     assert_string_equal(r->problem.job, "j");
     assert_int_equal(r->problem.type.holder_id, id);
     assert_string_equal(r->problem.type.holder_name, "p.A");
-    assert_int_equal(tp_engine_types_list(r->engine, rig_str("j"), TP_TYPES_CUSTOM, -1, 0,
-                                          &list, &r->problem, &r->err),
+    assert_int_equal(tp_engine_types_list(r->engine, rig_str("j"), TP_TYPES_CUSTOM, -1,
+                                          0, &list, &r->problem, &r->err),
                      TP_OK);
     assert_int_equal(list->n, 1);
     tp_type_list_free(list);
@@ -142,8 +142,9 @@ static void test_an_unknown_name_suggests_the_nearest(void **state)
     unsigned type;
 
     assert_int_equal(rig_type(r, "j", "ascend", "KERNEL", &type), TP_OK);
-    assert_int_equal(tp_engine_type_get(r->engine, rig_str("j"), rig_str("ascend.KERNAL"),
-                                        &list, &r->problem, &r->err),
+    assert_int_equal(tp_engine_type_get(r->engine, rig_str("j"),
+                                        rig_str("ascend.KERNAL"), &list, &r->problem,
+                                        &r->err),
                      TP_ENOTFOUND);
     assert_int_equal(r->problem.kind, TP_PROBLEM_UNKNOWN_TYPE);
     assert_string_equal(r->problem.type.names[0], "ascend.KERNEL");
@@ -156,8 +157,8 @@ static void test_an_unknown_name_suggests_the_nearest(void **state)
     assert_string_equal(list->items[0].name, "ascend.KERNEL");
     tp_type_list_free(list);
     assert_int_equal(rig_type(r, "j", "other", "KERNEL", &type), TP_OK);
-    assert_int_equal(tp_engine_type_get(r->engine, rig_str("j"), rig_str("KERNEL"), &list,
-                                        &r->problem, &r->err),
+    assert_int_equal(tp_engine_type_get(r->engine, rig_str("j"), rig_str("KERNEL"),
+                                        &list, &r->problem, &r->err),
                      TP_EAMBIGUOUS);
     assert_int_equal(r->problem.kind, TP_PROBLEM_AMBIGUOUS_NAME);
     assert_int_equal(r->problem.type.n_names, 2);
@@ -176,15 +177,15 @@ static void test_lists_go_by_id_and_by_page(void **state)
     assert_int_equal(list->n, TP_ACTIVITY_STATIC_COUNT + 1);
     assert_string_equal(list->items[0].name, "cpu_op");
     tp_type_list_free(list);
-    assert_int_equal(tp_engine_types_list(r->engine, rig_str("nobody"), TP_TYPES_ALL, 26,
-                                          1, &list, NULL, NULL),
+    assert_int_equal(tp_engine_types_list(r->engine, rig_str("nobody"), TP_TYPES_ALL,
+                                          26, 1, &list, NULL, NULL),
                      TP_OK);
     assert_int_equal(list->n, 1);
     assert_int_equal(list->items[0].id, 27);
     assert_true(list->has_more);
     tp_type_list_free(list);
-    assert_int_equal(tp_engine_types_list(r->engine, rig_str(""), TP_TYPES_STATIC, 27, 5,
-                                          &list, NULL, NULL),
+    assert_int_equal(tp_engine_types_list(r->engine, rig_str(""), TP_TYPES_STATIC, 27,
+                                          5, &list, NULL, NULL),
                      TP_OK);
     assert_int_equal(list->n, 1);
     assert_false(list->has_more);
@@ -194,9 +195,10 @@ static void test_lists_go_by_id_and_by_page(void **state)
 static void test_limits_and_bad_names_are_refused_by_name(void **state)
 {
     struct rig *r = *state;
-    static const char *const bad_jobs[] = {".hidden", "a b", "a/b", "\xc3\xa4",
-                                           "0123456789012345678901234567890123456789012345"
-                                           "678901234567890123"};
+    static const char *const bad_jobs[] = {
+        ".hidden", "a b", "a/b", "\xc3\xa4",
+        "0123456789012345678901234567890123456789012345"
+        "678901234567890123"};
     unsigned type;
 
     for (size_t i = 0; i < sizeof(bad_jobs) / sizeof(bad_jobs[0]); i++) {

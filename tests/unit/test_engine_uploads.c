@@ -32,7 +32,8 @@ static void test_posted_is_stored_and_filtered_and_dropped(void **state)
     assert_string_not_equal(reply.first_reason, "");
     assert_int_equal(rig_stop(r, id), TP_OK);
     rig_work(r);
-    rig_expect_outcome(r, id, "lossy", "2 events dropped (unmatched-end 1, malformed 1)");
+    rig_expect_outcome(r, id, "lossy",
+                       "2 events dropped (unmatched-end 1, malformed 1)");
     view = rig_view(r, id);
     assert_int_equal(view->totals.stored, 1);
     assert_int_equal(view->totals.emitted, 4);
@@ -68,10 +69,10 @@ static void test_a_damaged_batch_is_refused_whole_with_its_offset(void **state)
     char id[TP_TRACE_ID_BYTES];
 
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
-    assert_int_equal(rig_post(r, id, "p", 0, 1,
-                              "[{\"ph\":\"i\",\"name\":\"a\",\"ts\":1,\"pid\":1},{\"ph\":]",
-                              NULL),
-                     TP_EINVAL);
+    assert_int_equal(
+        rig_post(r, id, "p", 0, 1,
+                 "[{\"ph\":\"i\",\"name\":\"a\",\"ts\":1,\"pid\":1},{\"ph\":]", NULL),
+        TP_EINVAL);
     assert_int_equal(r->problem.kind, TP_PROBLEM_DAMAGED_BODY);
     assert_true(r->problem.has_offset);
     assert_int_equal(r->problem.offset, 44);
@@ -178,10 +179,11 @@ static void test_a_file_tells_its_rank(void **state)
 
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     assert_int_equal(
-        rig_file(r, id, "t.json", -1,
-                 "{\"distributedInfo\":{\"rank\":5,\"world_size\":8},\"traceEvents\":["
-                 "{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1}]}",
-                 NULL),
+        rig_file(
+            r, id, "t.json", -1,
+            "{\"distributedInfo\":{\"rank\":5,\"world_size\":8},\"traceEvents\":["
+            "{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1}]}",
+            NULL),
         TP_OK);
     assert_int_equal(rig_stop(r, id), TP_OK);
     rig_work(r);
@@ -226,12 +228,13 @@ static void test_max_bytes_stops_the_trace_and_counts_what_did_not_fit(void **st
 
 static struct tp_upload *begin(struct rig *r, const char *id)
 {
-    struct tp_upload_request request = {
-        .producer = rig_str("slow"), .rank = 1, .pid = -1};
+    struct tp_upload_request request = {.producer = rig_str("slow"),
+                                        .rank = 1,
+                                        .pid = -1};
     struct tp_upload *u;
 
-    assert_int_equal(tp_engine_upload_begin(r->engine, rig_str(id), &request, r->now, &u,
-                                            &r->problem, &r->err),
+    assert_int_equal(tp_engine_upload_begin(r->engine, rig_str(id), &request, r->now,
+                                            &u, &r->problem, &r->err),
                      TP_OK);
     return u;
 }
@@ -270,7 +273,8 @@ static void test_a_stop_waits_for_an_upload_that_was_begun(void **state)
     assert_int_equal(rig_stop(r, id), TP_OK);
     rig_work(r);
     rig_expect_state(r, id, "stopping");
-    assert_int_equal(tp_upload_feed(u, body + 100, strlen(body) - 100, NULL, NULL), TP_OK);
+    assert_int_equal(tp_upload_feed(u, body + 100, strlen(body) - 100, NULL, NULL),
+                     TP_OK);
     assert_int_equal(tp_upload_commit(u, r->now, &reply, NULL, NULL), TP_OK);
     tp_upload_free(u);
     rig_work(r);
@@ -294,7 +298,8 @@ static void test_an_upload_that_is_too_slow_is_late_and_counted(void **state)
     rig_wait(r, r->limits->trace_stopping_ms * RIG_MS);
     rig_work(r);
     rig_expect_state(r, id, "complete");
-    assert_int_equal(tp_upload_commit(u, r->now, &reply, &r->problem, &r->err), TP_ESTATE);
+    assert_int_equal(tp_upload_commit(u, r->now, &reply, &r->problem, &r->err),
+                     TP_ESTATE);
     assert_string_equal(r->problem.state, "complete");
     /* The trace may even be deleted meanwhile. */
     view = rig_view(r, id);

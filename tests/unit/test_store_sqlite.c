@@ -1,0 +1,335 @@
+/*
+ * The SQLite store: rows in and out, transactions, versions, and what others left.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "store/migrations.h"
+#include "store/store_sqlite.h"
+#include "support/tmpdir.h"
+
+static struct tp_str str(const char *s)
+{
+    return tp_str_of(s);
+}
+
+static int setup(void **state)
+{
+    struct tp_store *s;
+
+    assert_int_equal(tp_store_sqlite_open(":memory:", false, &s, NULL), TP_OK);
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    tp_store_close(*state);
+    return 0;
+}
+
+static void put_job(struct tp_store *s, const char *name)
+{
+    struct tp_row_job row = {.name = str(name), .created_ns = 5};
+
+    assert_int_equal(s->ops->put_job(s, &row, NULL), TP_OK);
+}
+
+static void put_trace(struct tp_store *s, const char *id, const char *state)
+{
+    struct tp_row_trace row = {.id = str(id),
+                               .job = str("j"),
+                               .state = str(state),
+                               .spec = str("{}"),
+                               .n_types = 3,
+                               .version = UINT64_MAX,
+                               .created_ns = 1,
+                               .start_at_ns = 2,
+                               .deadline_ns = 3,
+                               .outcome = str("lossy"),
+                               .reason = str("why"),
+                               .late_batches = 4,
+                               .late_events = 5};
+
+    assert_int_equal(s->ops->put_trace(s, &row, NULL), TP_OK);
+}
+
+static void put_stream(struct tp_store *s, const char *trace, uint32_t no)
+{
+    struct tp_row_stream row = {
+        .trace = str(trace),
+        .no = no,
+        .who = {.producer_id = str("id"),
+                .name = str("n\xc3\xa4me"),
+                .kind = str("http"),
+                .host = str("h"),
+                .backend = str("b"),
+                .device = str("d"),
+                .rank = -1,
+                .pid = 77,
+                .world_size = 8},
+        .is_file = true,
+        .file_name = str("f.json"),
+        .state = str("sealed"),
+        .reason = str("r"),
+        .damage = str("2 places"),
+        .counts = {.emitted = 10,
+                   .stored = 5,
+                   .filtered = 1,
+                   .dropped = {[TP_DROP_UNMATCHED_END] = 3, [TP_DROP_LOST] = 1},
+                   .repaired = 2,
+                   .untyped = 1,
+                   .bytes = 99},
+        .batches = 6,
+        .duplicates = 7,
+        .has_times = true,
+        .first_ns = -5,
+        .last_ns = INT64_MAX,
+    };
+
+    assert_int_equal(s->ops->put_stream(s, &row, NULL), TP_OK);
+}
+
+static int check_trace(const struct tp_row_trace *row, struct tp_err *err, void *arg)
+{
+    int *n = arg;
+
+    (void)err;
+    assert_true(tp_str_is(row->id, *n == 0 ? "t1" : "t2"));
+    assert_true(tp_str_is(row->state, *n == 0 ? "complete" : "recording"));
+    assert_true(tp_str_is(row->job, "j"));
+    assert_true(tp_str_is(row->spec, "{}"));
+    assert_true(row->version == UINT64_MAX);
+    assert_int_equal(row->n_types, 3);
+    assert_int_equal(row->start_at_ns, 2);
+    assert_int_equal(row->deadline_ns, 3);
+    assert_true(tp_str_is(row->outcome, "lossy"));
+    assert_true(tp_str_is(row->reason, "why"));
+    assert_int_equal(row->late_batches, 4);
+    assert_int_equal(row->late_events, 5);
+    (*n)++;
+    return TP_OK;
+}
+
+static int check_stream(const struct tp_row_stream *row, struct tp_err *err, void *arg)
+{
+    int *n = arg;
+
+    (void)err;
+    assert_int_equal(row->no, *n + 1);
+    assert_true(tp_str_is(row->who.name, "n\xc3\xa4me"));
+    assert_int_equal(row->who.rank, -1);
+    assert_int_equal(row->who.pid, 77);
+    assert_int_equal(row->who.world_size, 8);
+    assert_true(row->is_file);
+    assert_true(tp_str_is(row->damage, "2 places"));
+    assert_int_equal(tp_counts_check(&row->counts, err), TP_OK);
+    assert_int_equal(row->counts.dropped[TP_DROP_UNMATCHED_END], 3);
+    assert_int_equal(row->counts.dropped[TP_DROP_LOST], 1);
+    assert_int_equal(row->counts.bytes, 99);
+    assert_int_equal(row->duplicates, 7);
+    assert_true(row->has_times);
+    assert_int_equal(row->first_ns, -5);
+    assert_true(row->last_ns == INT64_MAX);
+    (*n)++;
+    return TP_OK;
+}
+
+static int count_move(const struct tp_row_move *row, struct tp_err *err, void *arg)
+{
+    (void)row;
+    (void)err;
+    (*(int *)arg)++;
+    return TP_OK;
+}
+
+static void test_rows_come_back_as_they_were_put(void **state)
+{
+    struct tp_store *s = *state;
+    int n = 0;
+
+    put_job(s, "j");
+    put_trace(s, "t2", "recording");
+    put_trace(s, "t1", "recording");
+    put_stream(s, "t1", 2);
+    put_stream(s, "t1", 1);
+    put_trace(s, "t1", "complete"); /* a put again keeps what belongs to it */
+    assert_int_equal(s->ops->each_trace(s, check_trace, &n, NULL), TP_OK);
+    assert_int_equal(n, 2);
+    n = 0;
+    assert_int_equal(s->ops->each_stream(s, check_stream, &n, NULL), TP_OK);
+    assert_int_equal(n, 2);
+}
+
+static void test_a_trace_goes_with_all_that_is_its(void **state)
+{
+    struct tp_store *s = *state;
+    struct tp_row_move move = {.trace = str("t1"),
+                               .state = str("prepared"),
+                               .cause = str("c")};
+    struct tp_row_key key = {.key = str("k"), .trace = str("t1")};
+    int n = 0;
+
+    put_job(s, "j");
+    put_trace(s, "t1", "complete");
+    put_stream(s, "t1", 1);
+    assert_int_equal(s->ops->put_move(s, &move, NULL), TP_OK);
+    assert_int_equal(s->ops->put_key(s, &key, NULL), TP_OK);
+    assert_int_equal(s->ops->remove_trace(s, str("t1"), NULL), TP_OK);
+    assert_int_equal(s->ops->remove_trace(s, str("t1"), NULL), TP_OK);
+    assert_int_equal(s->ops->each_move(s, count_move, &n, NULL), TP_OK);
+    assert_int_equal(s->ops->each_stream(s, check_stream, &n, NULL), TP_OK);
+    assert_int_equal(n, 0);
+}
+
+static int count_job(const struct tp_row_job *row, struct tp_err *err, void *arg)
+{
+    (void)row;
+    (void)err;
+    (*(int *)arg)++;
+    return TP_OK;
+}
+
+static void test_a_rollback_undoes_and_a_commit_keeps(void **state)
+{
+    struct tp_store *s = *state;
+    int n = 0;
+
+    s->ops->rollback(s);
+    assert_int_equal(s->ops->begin(s, NULL), TP_OK);
+    put_job(s, "a");
+    s->ops->rollback(s);
+    assert_int_equal(s->ops->begin(s, NULL), TP_OK);
+    put_job(s, "b");
+    assert_int_equal(s->ops->commit(s, NULL), TP_OK);
+    assert_int_equal(s->ops->each_job(s, count_job, &n, NULL), TP_OK);
+    assert_int_equal(n, 1);
+}
+
+static void test_a_row_of_nobody_is_refused(void **state)
+{
+    struct tp_store *s = *state;
+    struct tp_row_move move = {.trace = str("nobody"), .state = str("prepared")};
+    struct tp_err err;
+
+    assert_int_equal(s->ops->put_move(s, &move, &err), TP_EIO);
+    assert_non_null(strstr(err.message, "FOREIGN KEY"));
+}
+
+static void test_rows_outlive_the_store_and_a_second_one_is_refused(void **state)
+{
+    char *dir = tmpdir_new();
+    char *path = tmpdir_path(dir, "t.db");
+    struct tp_store *s, *second;
+    struct tp_err err;
+    int n = 0;
+
+    (void)state;
+    assert_int_equal(tp_store_sqlite_open(path, true, &s, &err), TP_OK);
+    put_job(s, "j");
+    assert_int_equal(tp_store_sqlite_open(path, true, &second, &err), TP_ESTATE);
+    tp_store_close(s);
+    assert_int_equal(tp_store_sqlite_open(path, false, &s, &err), TP_OK);
+    assert_int_equal(s->ops->each_job(s, count_job, &n, NULL), TP_OK);
+    assert_int_equal(n, 1);
+    tp_store_close(s);
+    free(path);
+    tmpdir_remove(dir);
+}
+
+/* A database file with one statement run on it. */
+static void make_database(const char *path, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_what_is_not_ours_is_refused_and_left_alone(void **state)
+{
+    static const struct {
+        const char *sql;
+        const char *says;
+    } cases[] = {
+        {"CREATE TABLE schema_version(version INTEGER); INSERT INTO schema_version "
+         "VALUES(99)",
+         "a newer program has used it"},
+        {"CREATE TABLE cats(name TEXT)", "another program"},
+    };
+    char *dir = tmpdir_new();
+    char *path = tmpdir_path(dir, "t.db");
+    struct tp_store *s;
+    struct tp_err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        make_database(path, cases[i].sql);
+        assert_int_equal(tp_store_sqlite_open(path, false, &s, &err), TP_EINVAL);
+        if (strstr(err.message, cases[i].says) == NULL)
+            fail_msg("case %zu: %s", i, err.message);
+        tmpdir_remove(dir);
+        free(path);
+        dir = tmpdir_new();
+        path = tmpdir_path(dir, "t.db");
+    }
+    tmpdir_write(dir, "t.db", "this is no database, as anybody can see at once........",
+                 50);
+    assert_int_equal(tp_store_sqlite_open(path, false, &s, &err), TP_EINVAL);
+    free(path);
+    tmpdir_remove(dir);
+}
+
+static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
+{
+    size_t n;
+    const char *const *known = tp_migrations(&n);
+    const char *steps[8];
+    sqlite3 *db;
+    struct tp_err err;
+
+    (void)state;
+    assert_int_equal(n, 1);
+    steps[0] = known[0];
+    steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
+    steps[2] = "CREATE TABLE broken(";
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(tp_migrations_run(db, steps, 1, &err), TP_OK);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO jobs VALUES('j', 1)", NULL, NULL,
+                                  NULL),
+                     SQLITE_OK);
+    /* A step that fails leaves the version before it, and all rows. */
+    assert_int_equal(tp_migrations_run(db, steps, 3, &err), TP_EIO);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO more VALUES(8)", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(tp_migrations_run(db, steps, 2, &err), TP_OK);
+    assert_int_equal(tp_migrations_run(db, steps, 1, &err), TP_EINVAL);
+    sqlite3_close(db);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_rows_come_back_as_they_were_put, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_trace_goes_with_all_that_is_its, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_rollback_undoes_and_a_commit_keeps,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_of_nobody_is_refused, setup,
+                                        teardown),
+        cmocka_unit_test(test_rows_outlive_the_store_and_a_second_one_is_refused),
+        cmocka_unit_test(test_what_is_not_ours_is_refused_and_left_alone),
+        cmocka_unit_test(test_version_1_is_brought_up_to_date_step_by_step),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
