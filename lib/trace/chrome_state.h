@@ -71,6 +71,7 @@ struct tp_chrome_reader {
     uint64_t unit_offset;     /* of its first byte */
     struct tp_json_edge edge;
     struct tp_buf carry;  /* what is there of it, from its first byte */
+    bool is_padded;       /* its last byte is ours, so that a number has a delimiter */
     bool is_skipping;     /* over a limit: only its end matters */
     bool is_peeking;      /* SOLO whose first key is not known yet */
     struct tp_buf replay; /* text to be read once more, before new text */

@@ -129,6 +129,7 @@ static void start_unit(struct tp_chrome_reader *r, enum tp_chrome_unit unit,
     r->unit_offset = offset;
     r->edge = (struct tp_json_edge){0};
     r->carry.len = 0;
+    r->is_padded = false;
     r->is_skipping = false;
     r->is_peeking = false;
 }
@@ -304,6 +305,8 @@ static void replay_carry(struct tp_chrome_reader *r, size_t from)
 {
     const struct tp_buf spare = r->replay;
 
+    r->carry.len -= r->is_padded;
+    r->is_padded = false;
     tp_buf_consume(&r->carry, from);
     r->replay = r->carry;
     r->replay_offset = r->unit_offset + from;
@@ -344,25 +347,30 @@ static void skip_carry(struct tp_chrome_reader *r, int code)
 static int parse_carry(struct tp_chrome_reader *r, struct tp_err *err)
 {
     const enum tp_chrome_unit unit = r->unit;
+    const uint64_t offset = r->unit_offset; /* replay_carry() starts from it */
     const char *p = r->carry.data;
     struct scan s;
-    size_t bad;
+    size_t used;
     int rc;
 
     rc = scan_unit(r, unit, p, p + r->carry.len, &s, err);
+    used = (size_t)(s.c.p - p);
     if (rc == TP_OK) {
         r->unit = TP_CHROME_UNIT_NONE;
-        return tp_chrome_take_unit(r, unit, (struct tp_str){p, (size_t)(s.c.p - p)},
-                                   r->unit_offset, s.oddities, err);
+        rc = tp_chrome_take_unit(r, unit, (struct tp_str){p, used}, r->unit_offset,
+                                 s.oddities, err);
+        /* In damaged text the parser may end a number earlier than the edge does. */
+        if (rc == TP_OK && used < r->carry.len - r->is_padded)
+            replay_carry(r, used);
+        return rc;
     }
     if (rc != TP_EINVAL)
         return rc;
-    bad = (size_t)(s.c.p - p);
     if (unit == TP_CHROME_UNIT_LINE)
         r->unit = TP_CHROME_UNIT_NONE;
     else
         replay_carry(r, (size_t)(restart_point(p, s.c.p) - p));
-    return tp_chrome_doc_damage(r, unit, r->unit_offset + bad, s.c.why, err);
+    return tp_chrome_doc_damage(r, unit, offset + used, s.c.why, err);
 }
 
 /* The carried unit has reached its end. */
@@ -375,6 +383,7 @@ static int end_carry(struct tp_chrome_reader *r, struct tp_err *err)
         rc = tp_buf_append(&r->carry, "\n", 1, err);
         if (rc != TP_OK)
             return rc;
+        r->is_padded = true;
     }
     rc = parse_carry(r, err);
     if (rc == TP_EQUOTA && r->unit != TP_CHROME_UNIT_NONE) {
@@ -487,6 +496,8 @@ int tp_chrome_unit_finish(struct tp_chrome_reader *r, struct tp_err *err)
     rc = r->is_skipping ? TP_EAGAIN : parse_carry(r, err);
     if (r->unit == TP_CHROME_UNIT_NONE || (rc != TP_EAGAIN && rc != TP_EQUOTA))
         return rc;
+    if (rc == TP_EQUOTA)
+        skip_carry(r, rc);
     drop_carry(r);
     return tp_chrome_doc_truncated(r, r->unit_offset, err);
 }
