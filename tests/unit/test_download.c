@@ -596,35 +596,6 @@ static void test_a_slice_of_types_has_them_and_their_flows(void **state)
     job_close(&j);
 }
 
-/* Names in front, then a long middle that a slice need not read. */
-static void test_a_slice_starts_at_the_block_that_it_needs(void **state)
-{
-    struct tp_trace_slice slice = {.has_from = true, .from_ns = BASE_NS + 19000};
-    struct job j;
-    struct tp_download_opts opts;
-    struct json_object *file;
-    struct tp_buf b;
-    size_t n = 0;
-    char *bytes;
-
-    (void)state;
-    job_open(&j);
-    /* The first block defines all names but those of the last three events, and the
-     * last block defines its own; so the names of the first are not needed. */
-    j.ranks[0].index.names_bytes = 1;
-    bytes = blob_mem_data(j.blobs, "a", &n);
-    assert_non_null(bytes);
-    opts = plan(&j, TP_DOWNLOAD_CHROME, 1);
-    opts.slice = slice;
-    j.ranks[0].index.blocks[1].max_end_ns = BASE_NS + 19000; /* reaches into it */
-    b = must_read(&opts, 65536);
-    file = parse(&b);
-    assert_int_equal(count_events(file, "B"), 1);
-    json_object_put(file);
-    tp_buf_fini(&b);
-    job_close(&j);
-}
-
 static void test_damage_is_an_error_and_stays_one(void **state)
 {
     struct job j;
@@ -748,7 +719,6 @@ int main(void)
         cmocka_unit_test(test_a_perfetto_file_reads_back_whole),
         cmocka_unit_test(test_a_slice_of_time_has_all_that_touches_it),
         cmocka_unit_test(test_a_slice_of_types_has_them_and_their_flows),
-        cmocka_unit_test(test_a_slice_starts_at_the_block_that_it_needs),
         cmocka_unit_test(test_damage_is_an_error_and_stays_one),
         cmocka_unit_test(test_each_failing_read_is_an_error),
         cmocka_unit_test(test_each_allocation_fails_cleanly),
