@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "blob_mem.h"
-#include "stream_rig.h"
+#include "support/blob_mem.c"
+#include "support/stream_rig.c"
 
 #define EVENTS 5000
 #define BODIES 20

@@ -1,8 +1,8 @@
 /*
  * admit.h - which events of a request a trace's filter lets in.
  *
- * Applies a tp_filter to events: it knows which kinds of events have a type, a name or a
- * duration to be judged, and remembers the answer for each name that the reader has
+ * Applies a tp_filter to events: it knows which kinds of events have a type, a name or
+ * a duration to be judged, and remembers the answer for each name that the reader has
  * numbered. It stores nothing and counts nothing. One thread at a time.
  */
 #ifndef TP_TRACE_ADMIT_H

@@ -35,7 +35,7 @@ struct tp_rec_names {
 /* Release the strings. All-zero is allowed. */
 void tp_rec_names_fini(struct tp_rec_names *names);
 
-/* The fixed start of a record. Plain data, 8-byte aligned within a tp_buf of records. */
+/* The fixed start of a record. Plain data, 8-byte aligned in a tp_buf of records. */
 struct tp_rec_head {
     uint32_t size; /* of the whole record in bytes, a multiple of 8 */
     uint8_t kind;  /* enum tp_event_kind */

@@ -1,9 +1,9 @@
 /*
  * metas.h - puts metadata events and notes of a log into the index of its stream.
  *
- * Part of a seal. All M events are kept up to a limit; beyond it a later one of the same
- * name, pid and tid replaces the earlier, and others are left out and counted. Of the
- * top-level members the last of each key stays. One thread at a time.
+ * Part of a seal. All M events are kept up to a limit; beyond it a later one of the
+ * same name, pid and tid replaces the earlier, and others are left out and counted. Of
+ * the top-level members the last of each key stays. One thread at a time.
  */
 #ifndef TP_TRACE_METAS_H
 #define TP_TRACE_METAS_H

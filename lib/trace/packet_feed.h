@@ -1,8 +1,9 @@
 /*
- * packet_feed.h - Perfetto packets pushed in pieces of any size, events out by callback.
+ * packet_feed.h - Perfetto packets in, in pieces of any size, events out by callback.
  *
  * Puts a tp_pf_reader, which wants whole packets, behind bytes as they arrive. At most
- * one packet is held. Used for posted bodies and for logs on disk. One thread at a time.
+ * one packet is held. Used for posted bodies and for logs on disk. One thread at a
+ * time.
  */
 #ifndef TP_TRACE_PACKET_FEED_H
 #define TP_TRACE_PACKET_FEED_H

@@ -3,8 +3,8 @@
  *
  * Begins are held back until their end comes on the same track; the innermost is ended
  * first. It knows no file and no filter: a begin that a filter refused comes as a ghost
- * and takes its end with it. Memory is bounded; what is over the bound leaves as a begin
- * without an end, the oldest first. One thread at a time.
+ * and takes its end with it. Memory is bounded; what is over the bound leaves as a
+ * begin without an end, the oldest first. One thread at a time.
  */
 #ifndef TP_TRACE_PAIRING_H
 #define TP_TRACE_PAIRING_H

@@ -156,7 +156,7 @@ static int on_frame(struct tp_str bytes, struct tp_err *err, void *arg)
     struct seal *s = arg;
     struct tp_frame frame;
 
-    /* Without its header a batch has no base: what it holds cannot be placed in time. */
+    /* Without its header a batch has no base: its events have no place in time. */
     s->is_frame_lost = tp_frame_decode_content(bytes, &frame, err) != TP_OK;
     if (s->is_frame_lost) {
         s->result.index.damages++;

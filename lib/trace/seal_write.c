@@ -2,9 +2,9 @@
  * seal_write.c - from sorted events to packets.
  *
  * A slice is two packets, one behind the other: begin at its start, end at its end.
- * Readers sort by time and keep the order of the file for equal times, which puts all of
- * these right but one: flows bind to a slice that is open, so a slice of no length must
- * still be open when the flows of its time come. Its end is therefore held back:
+ * Readers sort by time and keep the order of the file for equal times, which puts all
+ * of these right but one: flows bind to a slice that is open, so a slice of no length
+ * must still be open when the flows of its time come. Its end is therefore held back:
  *
  *     begin A (5) | begin Z (5) | flow (5) | end Z (5) | instant (5) | begin B (6)
  *

@@ -23,6 +23,7 @@
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 #define HUGE_BYTES ((uintptr_t)2 << 20)
+#define AHEAD 8       /* records that are fetched before they are asked for */
 #define PASSES 6      /* 6 * 11 bits are 64 and more */
 #define RADIX_MIN 512 /* fewer entries are compared */
 
@@ -46,9 +47,9 @@ struct tp_sorter {
 };
 
 /*
- * Ask for huge pages in what is going to be filled from its beginning. Where a page costs
- * a trip to a hypervisor, touching memory for the first time is dearer than all the
- * sorting. It is only advice: a failure means nothing.
+ * Ask for huge pages in what is going to be filled from its beginning. Where a page
+ * costs a trip to a hypervisor, touching memory for the first time is dearer than all
+ * the sorting. It is only advice: a failure means nothing.
  */
 static void advise_huge(void *p, size_t n)
 {
@@ -304,8 +305,13 @@ int tp_sorter_next(struct tp_sorter *s, const struct tp_rec_head **rec,
         *rec = NULL;
         return TP_OK;
     }
-    if (s->next + 8 < s->n)
-        __builtin_prefetch(record_at(s, s->entries[s->next + 8].pos));
+    if (s->next + AHEAD < s->n) {
+        const char *ahead = (const char *)record_at(s, s->entries[s->next + AHEAD].pos);
+
+        __builtin_prefetch(ahead);
+        __builtin_prefetch(ahead + 64);
+        __builtin_prefetch(ahead + 128);
+    }
     *rec = record_at(s, s->entries[s->next++].pos);
     return TP_OK;
 }

@@ -28,7 +28,7 @@ struct tp_sorter_stats {
 /*
  * Create a sorter.
  *
- * blobs         where runs go; may be NULL, then nothing spills and memory is the limit.
+ * blobs         where runs go; NULL: nothing spills, and memory is the limit.
  * memory_bytes  for records and their order together; 64 KiB at least.
  * out           set only on success; release it with tp_sorter_free().
  *

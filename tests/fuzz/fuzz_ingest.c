@@ -1,6 +1,6 @@
 /*
- * fuzz_ingest.c - any bytes through ingest, log, seal and back: nothing crashes, nothing
- * is lost uncounted, and what is sealed is in order.
+ * fuzz_ingest.c - any bytes through ingest, log, seal and back: nothing crashes,
+ * nothing is lost uncounted, and what is sealed is in order.
  *
  * The first byte chooses the form, salvage, the size of pieces and the filter; the rest
  * is posted twice, so that begins meet ends of another batch.
@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../support/blob_mem.c"
-#include "../support/stream_rig.c"
 #include "core/filter.h"
 #include "core/typemap.h"
+#include "support/blob_mem.c"
+#include "support/stream_rig.c"
 
 struct seen {
     int64_t last_ns;
@@ -55,7 +55,8 @@ static void check(struct stream_rig *rig)
     struct tp_stream_index back;
     struct tp_err err;
 
-    if (stream_rig_seal(rig, &err) != TP_OK || stream_rig_each(rig, see, &seen, &err) != 0)
+    if (stream_rig_seal(rig, &err) != TP_OK ||
+        stream_rig_each(rig, see, &seen, &err) != 0)
         abort();
     if (seen.n != rig->sealed.index.n_events)
         abort();

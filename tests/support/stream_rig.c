@@ -1,12 +1,12 @@
 /*
  * stream_rig.c - see stream_rig.h.
  */
-#include "stream_rig.h"
+#include "support/stream_rig.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "blob_mem.h"
+#include "support/blob_mem.h"
 #include "trace/frame.h"
 #include "trace/pf_descriptor.h"
 #include "trace/pf_reader.h"

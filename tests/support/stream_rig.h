@@ -1,5 +1,5 @@
 /*
- * stream_rig.h - a body's whole way for tests: ingest, log, seal, and read back as text.
+ * stream_rig.h - a body's whole way for tests: ingest, log, seal, and back as text.
  *
  * The blobs are those of blob_mem.h. Failures of what is under test are returned, so
  * that fault loops can use the rig. One thread at a time.

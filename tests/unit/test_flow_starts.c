@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/flow_starts.h"
 
 static struct tp_event flow(int64_t id, const char *name)

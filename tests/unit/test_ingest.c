@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
-#include "blob_mem.h"
 #include "core/filter.h"
 #include "core/registry.h"
 #include "core/typemap.h"
-#include "fault.h"
-#include "stream_rig.h"
+#include "support/blob_mem.h"
+#include "support/fault.h"
+#include "support/stream_rig.h"
 
 static struct tp_registry *registry;
 static struct tp_typemap *types;

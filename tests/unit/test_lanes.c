@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/lanes.h"
 
 static struct tp_lanes *new_lanes(void)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/metas.h"
 #include "trace/notes.h"
 
@@ -37,8 +37,9 @@ static int add(struct tp_metas *m, const char *name, const char *value, bool *is
 static int add_member(struct tp_metas *m, const char *key, const char *json,
                       struct tp_err *err)
 {
-    struct tp_note note = {
-        .kind = TP_NOTE_MEMBER, .key = tp_str_of(key), .json = tp_str_of(json)};
+    struct tp_note note = {.kind = TP_NOTE_MEMBER,
+                           .key = tp_str_of(key),
+                           .json = tp_str_of(json)};
     struct tp_note_event event = {0};
     bool is_note = false;
     bool is_kept;
@@ -98,12 +99,13 @@ static void test_the_last_member_of_a_key_stays(void **state)
 
 static void test_arguments_of_every_kind_become_json(void **state)
 {
-    struct tp_arg args[6] = {{.key = {"i", 1, 0}, .kind = TP_ARG_INT, .i = -1},
-                             {.key = {"u", 1, 0}, .kind = TP_ARG_UINT, .u = UINT64_MAX},
-                             {.key = {"d", 1, 0}, .kind = TP_ARG_DOUBLE, .d = 2.5},
-                             {.key = {"b", 1, 0}, .kind = TP_ARG_BOOL, .b = true},
-                             {.key = {"s", 1, 0}, .kind = TP_ARG_STRING, .s = {"\"", 1}},
-                             {.key = {"j", 1, 0}, .kind = TP_ARG_JSON, .s = {"[1]", 3}}};
+    struct tp_arg args[6] = {
+        {.key = {"i", 1, 0}, .kind = TP_ARG_INT, .i = -1},
+        {.key = {"u", 1, 0}, .kind = TP_ARG_UINT, .u = UINT64_MAX},
+        {.key = {"d", 1, 0}, .kind = TP_ARG_DOUBLE, .d = 2.5},
+        {.key = {"b", 1, 0}, .kind = TP_ARG_BOOL, .b = true},
+        {.key = {"s", 1, 0}, .kind = TP_ARG_STRING, .s = {"\"", 1}},
+        {.key = {"j", 1, 0}, .kind = TP_ARG_JSON, .s = {"[1]", 3}}};
     struct tp_event ev = {
         .kind = TP_EVENT_META, .track = &track, .args = args, .n_args = 6};
     struct tp_stream_index ix = {0};

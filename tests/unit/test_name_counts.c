@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/name_counts.h"
 
 static struct tp_name name(const char *s, uint32_t iid)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/notes.h"
 
 static const struct tp_track track = {.index = 0};

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/pairing.h"
 
 /* A line for each event that comes out: "X outer 1+3 a=1 b=2; ". */

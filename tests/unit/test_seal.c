@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "blob_mem.h"
-#include "fault.h"
-#include "stream_rig.h"
+#include "support/blob_mem.h"
+#include "support/fault.h"
+#include "support/stream_rig.h"
 
 /* Post all bodies, seal, and compare the sealed stream with lines. */
 static void check(struct stream_rig *rig, const char *const *bodies, const char *lines)

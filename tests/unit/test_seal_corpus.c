@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "core/limits.h"
-#include "stream_rig.h"
+#include "support/stream_rig.h"
 #include "trace/chrome_reader.h"
 
 #define FOLDER "../shared/traces"
@@ -71,8 +71,9 @@ static void load(const char *path, struct tp_buf *out)
 /* Sum up what the reader says, with the base put on. */
 static void sum_source(const struct tp_buf *json, struct sum *sum)
 {
-    struct tp_chrome_reader_opts opts = {
-        .salvage = true, .on_event = add_event, .arg = sum};
+    struct tp_chrome_reader_opts opts = {.salvage = true,
+                                         .on_event = add_event,
+                                         .arg = sum};
 
     for (int round = 0; round < 2; round++) { /* the base may come last: read twice */
         struct tp_chrome_reader *r;

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "blob_mem.h"
-#include "fault.h"
+#include "support/blob_mem.h"
+#include "support/fault.h"
 #include "trace/sorter.h"
 #include "trace/sorter_runs.h"
 

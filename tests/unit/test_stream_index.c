@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/stream_index.h"
 
 #define STR(s) ((struct tp_str){s, sizeof(s) - 1})

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "support/fault.h"
 #include "trace/track_pages.h"
 
 static void test_copies_stay_and_carry_the_shifted_number(void **state)
@@ -30,8 +30,9 @@ static void test_copies_stay_and_carry_the_shifted_number(void **state)
         assert_int_equal(copy->lane, 0);
         assert_int_equal(copy->pid.number, i);
     }
-    assert_int_equal(
-        tp_track_pages_get(&pages, &(struct tp_track){.index = 0}, 1, &again, &err), TP_OK);
+    assert_int_equal(tp_track_pages_get(&pages, &(struct tp_track){.index = 0}, 1,
+                                        &again, &err),
+                     TP_OK);
     assert_ptr_equal(first, again);
     assert_ptr_equal(tp_track_pages_find(&pages, 0), first);
     assert_null(tp_track_pages_find(&pages, 1));
