@@ -13,8 +13,8 @@
  *         16..31 fixed64    dropped, by cause
  *         15 fixed32        crc32c of all bytes of the header before this field
  *
- * All numbers have a fixed size, so that a header can be found, checked and written over
- * at a known place. The check sum of the header itself tells a damaged header from a
+ * All numbers have a fixed size, so that a header can be found, checked and written
+ * over at a known place. The check sum of the header itself tells a damaged header from a
  * damaged payload; without it a wrong length would lead the scan astray.
  */
 #include "trace/frame.h"
@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/pb.h"
+#include "base/pb_read.h"
 #include "trace/pf_fields.h"
 
 enum {

@@ -4,8 +4,8 @@
  *     hash("aten::mm") & mask --> slot {hash, iid} --> texts[iid - 1] --> arena
  *
  * A look-up takes at most PROBES steps. At a quarter of the load practically nothing
- * needs that many (one string in 10^8); with strings that were made to collide, the unlucky ones
- * stay inline, which costs bytes and no time. So the hash needs no secret key.
+ * needs that many; with strings that were made to collide, the unlucky ones stay
+ * inline, which costs bytes and no time. So the hash needs no secret key.
  */
 #include "trace/intern.h"
 
@@ -179,8 +179,7 @@ int tp_intern_add(struct tp_intern *t, struct tp_str s, uint32_t *iid,
             return TP_OK;
         }
     }
-    if (t->n >= t->n_max || s.len > INT32_MAX ||
-        s.len > t->bytes_max - t->used_bytes) {
+    if (t->n >= t->n_max || s.len > INT32_MAX || s.len > t->bytes_max - t->used_bytes) {
         *iid = 0;
         return TP_OK;
     }

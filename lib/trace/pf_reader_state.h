@@ -14,7 +14,7 @@
 #define TP_TRACE_PF_READER_STATE_H
 
 #include "base/buf.h"
-#include "base/pb.h"
+#include "base/pb_read.h"
 #include "trace/pf_places.h"
 #include "trace/pf_reader.h"
 #include "trace/pf_sequence.h"

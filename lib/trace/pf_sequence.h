@@ -3,8 +3,8 @@
  * interned strings, defaults and clocks.
  *
  * Private to pf_reader. Interned strings are numbered by their writer anew in each
- * sequence and after each "state cleared"; here each distinct string gets one number for
- * the life of the reader, as far as there is room. One thread at a time.
+ * sequence and after each "state cleared"; here each distinct string gets one number
+ * for the life of the reader, as far as there is room. One thread at a time.
  */
 #ifndef TP_TRACE_PF_SEQUENCE_H
 #define TP_TRACE_PF_SEQUENCE_H

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "base/pb.h"
+#include "base/pb_read.h"
 #include "trace/pf_fields.h"
 
 /* One track. uuid 0: a free place. */

@@ -331,8 +331,8 @@ static int reserve_series(struct tp_pf_writer *w, struct tp_err *err)
     return TP_OK;
 }
 
-/* Number the series of a counter event into w->numbers behind the keys. has_all: whether
- * the series packets alone give the arguments back. */
+/* Number the series of a counter event into w->numbers behind the keys. has_all:
+ * whether the series packets alone give the arguments back. */
 static int number_series(struct tp_pf_writer *w, const struct tp_event *ev,
                          uint64_t own_track, struct tp_pf_plan *plan, bool *has_all,
                          struct tp_err *err)

@@ -105,8 +105,8 @@ struct tp_pf_series {
     struct tp_str series;         /* the argument's name */
 };
 
-/* The counter series met since the last reset: an array that lives until the next
- * call, as do the tracks and texts in it; *n is its length. NULL when there are none. */
+/* The counter series met since the last reset: an array that lives until the next call,
+ * as do the tracks and texts in it; *n is its length. NULL when there are none. */
 const struct tp_pf_series *tp_pf_writer_series(const struct tp_pf_writer *w, size_t *n);
 
 #endif

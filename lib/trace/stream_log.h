@@ -3,7 +3,7 @@
  *
  *     frame | frame | frame | ...        frame = header (frame.h) + payload (packets)
  *
- * A batch is in the log with all its bytes or not at all, and twice sent is stored once.
+ * A batch is in the log with all its bytes or not at all; sent twice, it is there once.
  * Opening a log reads all of it: what a crash tore off is cut, what the disk spoiled is
  * blanked, and both are reported. It knows no event. One thread at a time (the stream's
  * lock), but reading the blob up to a known size may go on beside appends.

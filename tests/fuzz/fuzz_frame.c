@@ -1,6 +1,6 @@
 /*
- * fuzz_frame.c - a log of any bytes is recovered into a sound one: a second recovery finds
- * nothing, and the counts that are kept are those of its frames.
+ * fuzz_frame.c - a log of any bytes is recovered into a sound one: a second recovery
+ * finds nothing, and the counts that are kept are those of its frames.
  *
  * So that the fuzzer need not guess check sums, the input is a list of steps: each byte
  * says what to append, and what follows it is the matter.

@@ -1,6 +1,6 @@
 /*
- * events.c - events as hostile as an event may be: each field absent, empty, short, long,
- * at the borders of its type.
+ * events.c - events as hostile as an event may be: each field absent, empty, short,
+ * long, at the borders of its type.
  */
 #include "support/events.h"
 

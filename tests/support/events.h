@@ -35,8 +35,8 @@ uint64_t events_random(struct events *g, uint64_t n);
 void events_next(struct events *g, struct tp_event *ev);
 
 /*
- * Whether two events say the same: all but iid and track index. Otherwise *why names the
- * field that differs.
+ * Whether two events say the same: all but iid and track index. Otherwise *why names
+ * the field that differs.
  */
 bool events_equal(const struct tp_event *a, const struct tp_event *b, const char **why);
 

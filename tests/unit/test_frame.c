@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/pb.h"
+#include "base/pb_read.h"
 #include "trace/frame.h"
 
 static struct tp_frame sample(void)

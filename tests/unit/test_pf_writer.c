@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/pb.h"
+#include "base/pb_read.h"
 #include "support/events.h"
 #include "support/fault.h"
 #include "trace/pf_fields.h"

@@ -349,8 +349,8 @@ static void test_a_spilled_payload_is_as_good_as_one_in_memory(void **state)
     blob_mem_free(blobs);
 }
 
-/* Fail the 1st, 2nd, ... operation: an append that fails leaves nothing, and the next one
- * succeeds. */
+/* Fail the 1st, 2nd, ... operation: an append that fails leaves nothing, and the next
+ * one succeeds. */
 static void test_a_failing_medium_leaves_whole_batches_only(void **state)
 {
     (void)state;

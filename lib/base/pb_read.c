@@ -1,7 +1,7 @@
 /*
- * pb.c - the parts of the wire format that are not worth inlining.
+ * pb_read.c - the parts of reading the wire format that are not worth inlining.
  */
-#include "base/pb.h"
+#include "base/pb_read.h"
 
 const char *tp_pb_varint_slow(const char *p, const char *end, uint64_t *v)
 {
