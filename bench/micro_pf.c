@@ -4,7 +4,8 @@
  *     micro_pf [EVENTS]     default 2000000
  *
  * The event is what Kineto writes most: a slice with a name of 300, a category and
- * three arguments, one of them JSON text. Prints a line "name value unit" for each number.
+ * three arguments, one of them JSON text. Prints a line "name value unit" for each
+ * number.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
  *         15 fixed32        crc32c of all bytes of the header before this field
  *
  * All numbers have a fixed size, so that a header can be found, checked and written
- * over at a known place. The check sum of the header itself tells a damaged header from a
- * damaged payload; without it a wrong length would lead the scan astray.
+ * over at a known place. The check sum of the header itself tells a damaged header from
+ * a damaged payload; without it a wrong length would lead the scan astray.
  */
 #include "trace/frame.h"
 

@@ -5,7 +5,8 @@
  * small. The batches of a log have a writer each that know nothing of one another, but
  * the same track should be the same track in all of them: there the uuid is a hash of
  * what identifies the object. Should two objects of a batch get the same hash, the
- * later one takes the next free value; across batches each batch redefines what it uses.
+ * later one takes the next free value; across batches each batch redefines what it
+ * uses.
  */
 #include "trace/pf_objects.h"
 

@@ -2,8 +2,8 @@
  * pf_sequence.c - writer's iid --> struct tp_name, dense arrays by iid.
  *
  * Writers count their iids up from 1, so arrays are small and a look-up is a load. An
- * iid that leaves a large gap is not kept: an array for it would let a few bytes of input
- * claim much memory. All memory is charged to one budget.
+ * iid that leaves a large gap is not kept: an array for it would let a few bytes of
+ * input claim much memory. All memory is charged to one budget.
  */
 #include "trace/pf_sequence.h"
 

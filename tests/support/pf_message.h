@@ -1,8 +1,8 @@
 /*
  * pf_message.h - Perfetto packets put together by hand, as others write them.
  *
- * Messages have a fixed room; a test that needs more ends the program. Not shared between
- * threads.
+ * Messages have a fixed room; a test that needs more ends the program. Not shared
+ * between threads.
  */
 #ifndef TP_SUPPORT_PF_MESSAGE_H
 #define TP_SUPPORT_PF_MESSAGE_H

@@ -1,6 +1,6 @@
 /*
- * test_pf_reader.c - our own streams come back exactly, and damage is found where it is.
- * Traces of others are in test_pf_event.c.
+ * test_pf_reader.c - our own streams come back exactly, and damage is found where it
+ * is. Traces of others are in test_pf_event.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
