@@ -38,6 +38,35 @@ struct tp_json_number {
  */
 int tp_json_number_scan(struct tp_json *c, struct tp_json_number *out);
 
+/*
+ * As tp_json_number_scan(), without a call for an integer of at most six digits, which
+ * most numbers of a trace are.
+ */
+static inline int tp_json_number_scan_short(struct tp_json *c,
+                                            struct tp_json_number *out)
+{
+    const char *p = c->p;
+    uint32_t digits = 0;
+    unsigned n = 0;
+
+    if (c->end - p < 8)
+        return tp_json_number_scan(c, out);
+    for (; n < 7 && p[n] >= '0' && p[n] <= '9'; n++)
+        digits = digits * 10 + (uint32_t)(p[n] - '0');
+    if (n == 0 || n == 7 || (*p == '0' && n > 1) || (p[n] != ',' && p[n] != '}'))
+        return tp_json_number_scan(c, out);
+    out->ptr = p;
+    out->len = n;
+    out->digits = digits;
+    out->n_decimals = 0;
+    out->exponent = 0;
+    out->is_negative = false;
+    out->is_integer = true;
+    out->is_long = false;
+    c->p = p + n;
+    return TP_OK;
+}
+
 /* As tp_json_number_scan(), for when only the place behind the number matters. */
 int tp_json_number_skip(struct tp_json *c);
 

@@ -304,13 +304,65 @@ static inline int walk(struct walk *w)
     return rc;
 }
 
+/* Whether an integer starts at p; not one with a 0 that something else follows. */
+static inline bool starts_integer(const char *p, const char *end)
+{
+    if (*p == '0')
+        return end - p > 1 && (p[1] == ',' || p[1] == ']');
+    return *p > '0' && *p <= '9';
+}
+
+/*
+ * The common case of the common case, arrays of small numbers on one line such as the
+ * "Input Dims" of most events: their end, or NULL when there is anything else in it or
+ * at fault, for the walk to tell what.
+ */
+static const char *skip_plain_array(const char *p, const char *end, unsigned depth_max)
+{
+    unsigned depth = 0;
+    bool is_value_due = true;   /* a value may start here */
+    bool is_closer_due = false; /* `]` may stand here */
+
+    for (; p < end; p++) {
+        if (*p == '[' && is_value_due && depth < depth_max) {
+            depth++;
+            is_closer_due = true;
+        } else if (is_value_due && starts_integer(p, end)) {
+            while (end - p > 1 && p[1] >= '0' && p[1] <= '9')
+                p++;
+            is_value_due = false;
+            is_closer_due = true;
+        } else if (*p == ',' && !is_value_due) {
+            is_value_due = true;
+            is_closer_due = false;
+        } else if (*p == ']' && is_closer_due) {
+            if (--depth == 0)
+                return p + 1;
+            is_value_due = false;
+        } else if (*p != ' ' || (p[-1] >= '0' && p[-1] <= '9')) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
 int tp_json_skip(struct tp_json *c, unsigned depth_max, unsigned *oddities)
 {
+    const char *array_end = NULL;
     struct walk w;
     int rc;
 
+    if (depth_max > TP_JSON_DEPTH_MAX)
+        depth_max = TP_JSON_DEPTH_MAX;
+    if (c->p < c->end && *c->p == '[')
+        array_end = skip_plain_array(c->p, c->end, depth_max);
+    if (array_end != NULL) {
+        c->p = array_end;
+        return TP_OK;
+    }
+
     w.c = c;
-    w.depth_max = depth_max < TP_JSON_DEPTH_MAX ? depth_max : TP_JSON_DEPTH_MAX;
+    w.depth_max = depth_max;
     w.depth = 0;
     w.oddities = 0;
     w.repaired = false;

@@ -163,7 +163,7 @@ static inline int scan_value(struct tp_chrome_members *m, struct tp_json *c,
     }
     if (starts_number(c)) {
         out->kind = TP_CHROME_NUMBER;
-        return tp_json_number_scan(c, &out->number);
+        return tp_json_number_scan_short(c, &out->number);
     }
     if (*c->p == '{' || *c->p == '[') {
         out->kind = TP_CHROME_NESTED;
@@ -551,9 +551,10 @@ static inline int scan_member(struct tp_chrome_members *m, struct tp_json *c,
     return scan_other(m, c, key, err);
 }
 
-int tp_chrome_members_parse(struct tp_chrome_members *m, struct tp_json *c,
+int tp_chrome_members_parse(struct tp_chrome_members *m, struct tp_json *cursor,
                             struct tp_err *err)
 {
+    struct tp_json c = *cursor; /* of our own, so that it can live in registers */
     bool is_closed = false;
     int rc;
 
@@ -566,11 +567,12 @@ int tp_chrome_members_parse(struct tp_chrome_members *m, struct tp_json *c,
     m->rejection[0] = '\0';
     tp_arena_reset(&m->arena, ARENA_KEEP_BYTES);
 
-    rc = scan_open(c, &is_closed);
+    rc = scan_open(&c, &is_closed);
     while (rc == TP_OK && !is_closed) {
-        rc = scan_member(m, c, err);
+        rc = scan_member(m, &c, err);
         if (rc == TP_OK)
-            rc = scan_next(c, &is_closed);
+            rc = scan_next(&c, &is_closed);
     }
+    *cursor = c;
     return rc;
 }
