@@ -1,0 +1,184 @@
+/*
+ * test_perfetto_header.c - headers, as a reader of Perfetto and one of JSON see them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <json-c/json.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/pb_read.h"
+#include "support/fault.h"
+#include "trace/merge.h"
+#include "trace/perfetto_header.h"
+#include "trace/pf_fields.h"
+#include "trace/stream_index.h"
+#include "trace/trace_info.h"
+
+#define NUM(n)                              \
+    {                                       \
+        .kind = TP_ID_NUMBER, .number = (n) \
+    }
+#define TEXT(t)                                           \
+    {                                                     \
+        .kind = TP_ID_TEXT, .text = {(t), sizeof(t) - 1 } \
+    }
+#define STR(t)             \
+    {                      \
+        (t), sizeof(t) - 1 \
+    }
+
+static struct tp_index_track tracks[] = {
+    {.uuid = 4, .pid = NUM(4037), .tid = NUM(7)},
+    {.uuid = 8, .pid = NUM(4037), .tid = NUM(7), .lane = 1},
+    {.uuid = 12, .pid = TEXT("Spans"), .tid = TEXT("PyTorch Profiler")},
+    {.uuid = 16, .pid = NUM(0), .tid = NUM(0)}};
+static struct tp_index_series series[] = {{.uuid = 5,
+                                           .pid = NUM(4037),
+                                           .tid = NUM(0),
+                                           .counter = STR("HBM"),
+                                           .series = STR("read")}};
+static struct tp_index_meta metas[] = {{.name = STR("process_name"),
+                                        .pid = NUM(4037),
+                                        .tid = NUM(0),
+                                        .args_json = STR("{\"name\":\"python\"}")},
+                                       {.name = STR("process_labels"),
+                                        .pid = NUM(4037),
+                                        .tid = NUM(0),
+                                        .args_json = STR("{\"labels\":\"CPU\"}")}};
+static const struct tp_stream_index ix = {.stream_no = 3,
+                                          .n_events = 1,
+                                          .first_ns = 500,
+                                          .tracks = tracks,
+                                          .n_tracks = 4,
+                                          .series = series,
+                                          .n_series = 1,
+                                          .metas = metas,
+                                          .n_metas = 2};
+static const struct tp_producer_info producer = {
+    .has_rank = true, .rank = 2, .has_clock = true, .clock_offset_ns = 100};
+static const struct tp_merge_stream stream = {&ix, &producer};
+static const struct tp_trace_info info = {.job = STR("llama")};
+
+static bool holds(const struct tp_buf *b, const char *text)
+{
+    return memmem(b->data, b->len, text, strlen(text)) != NULL;
+}
+
+/* The header of the one stream, which must be whole packets. */
+static size_t write_stream(struct tp_buf *out)
+{
+    struct tp_merge *m;
+    struct tp_err err;
+    struct tp_pb c;
+    struct tp_pb_field f;
+    size_t n = 0;
+
+    assert_int_equal(tp_merge_new(&stream, 1, &m, &err), TP_OK);
+    assert_int_equal(tp_perfetto_header_stream(m, 0, out, &err), TP_OK);
+    tp_merge_free(m);
+    c = (struct tp_pb){out->data, out->data + out->len};
+    for (; c.p < c.end; n++) {
+        assert_true(tp_pb_get_field(&c, &f));
+        assert_int_equal(f.number, TP_PF_TRACE_PACKET);
+    }
+    return n;
+}
+
+static void test_all_tracks_are_introduced_by_name(void **state)
+{
+    struct tp_buf b = {0};
+
+    (void)state;
+    assert_int_equal(write_stream(&b),
+                     1 + 3 + 4 + 1); /* clear, processes, tracks, ... */
+    assert_true(holds(&b, "rank 2: python (CPU)"));
+    assert_true(holds(&b, "rank 2: Spans"));
+    assert_true(holds(&b, "rank 2: pid 0"));
+    assert_true(holds(&b, "PyTorch Profiler"));
+    assert_true(holds(&b, "tid 7 (lane 1)"));
+    assert_true(holds(&b, "HBM read"));
+    tp_buf_fini(&b);
+}
+
+static void test_the_description_is_json_in_a_private_packet(void **state)
+{
+    struct tp_merge *m;
+    struct tp_buf b = {0};
+    struct tp_err err;
+    struct tp_pb c;
+    struct tp_pb_field f;
+    size_t n_found = 0;
+
+    (void)state;
+    assert_int_equal(tp_merge_new(&stream, 1, &m, &err), TP_OK);
+    assert_int_equal(tp_perfetto_header_info(m, &info, NULL, 0, &b, &err), TP_OK);
+    tp_merge_free(m);
+    c = (struct tp_pb){b.data, b.data + b.len};
+    while (c.p < c.end) {
+        struct tp_pb packet;
+
+        assert_true(tp_pb_get_field(&c, &f));
+        packet = (struct tp_pb){f.bytes, f.bytes + f.value};
+        while (packet.p < packet.end) {
+            struct json_tokener *t;
+            struct json_object *o;
+
+            assert_true(tp_pb_get_field(&packet, &f));
+            if (f.number != TP_PF_X_PACKET_INFO)
+                continue;
+            t = json_tokener_new();
+            json_tokener_set_flags(t, JSON_TOKENER_STRICT);
+            o = json_tokener_parse_ex(t, f.bytes, (int)f.value);
+            assert_non_null(o);
+            assert_non_null(json_object_object_get(o, "customActivityTypes"));
+            json_object_put(o);
+            json_tokener_free(t);
+            n_found++;
+        }
+    }
+    assert_int_equal(n_found, 1);
+    assert_true(holds(&b, "traceplane-job"));
+    assert_true(holds(&b, "llama"));
+    tp_buf_fini(&b);
+}
+
+static void test_each_allocation_fails_cleanly(void **state)
+{
+    struct tp_merge *m;
+    struct tp_err err;
+
+    (void)state;
+    assert_int_equal(tp_merge_new(&stream, 1, &m, &err), TP_OK);
+    for (int n = 0;; n++) {
+        struct tp_buf b = {0};
+        int rc;
+
+        fault_arm(n);
+        rc = tp_perfetto_header_info(m, &info, NULL, 0, &b, &err);
+        if (rc == TP_OK)
+            rc = tp_perfetto_header_stream(m, 0, &b, &err);
+        tp_buf_fini(&b);
+        if (!fault_disarm()) {
+            assert_int_equal(rc, TP_OK);
+            break;
+        }
+        assert_int_equal(rc, TP_ENOMEM);
+    }
+    tp_merge_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_tracks_are_introduced_by_name),
+        cmocka_unit_test(test_the_description_is_json_in_a_private_packet),
+        cmocka_unit_test(test_each_allocation_fails_cleanly),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
