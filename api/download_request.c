@@ -142,12 +142,13 @@ static bool read_coding(struct tp_call *call, struct tp_download_params *params)
 
     if (s.ptr != NULL) {
         params->is_file = true;
-        if (tp_str_is(s, "none"))
+        if (tp_str_is(s, "none") || tp_str_is(s, "identity"))
             params->request.compress = tp_str_of("identity");
         else if (tp_str_is(s, "gzip") || tp_str_is(s, "zstd"))
             params->request.compress = s;
         else {
-            tp_problem_parameter(call, "compress", "'compress' must be gzip, zstd or none");
+            tp_problem_parameter(call, "compress",
+                                 "'compress' must be gzip, zstd, identity or none");
             return false;
         }
         return true;

@@ -264,10 +264,14 @@ static void log_listening(struct tp_app *app)
     char line[LISTEN_LINE] = "";
     size_t len = 0;
 
-    for (size_t i = 0; i < app->listeners.n && len < sizeof(line); i++)
-        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s",
-                                i == 0 ? "" : " ", app->listeners.items[i].text);
-    tp_log(&app->log, TP_LOG_INFO, "listening", "http", line, "data_dir",
+    for (size_t i = 0; i < app->listeners.n && len < sizeof(line); i++) {
+        const char *text = app->listeners.items[i].text;
+        bool is_unix = strncmp(text, "unix:", 5) == 0;
+
+        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s%s",
+                                i == 0 ? "" : ",", is_unix ? "" : "http://", text);
+    }
+    tp_log(&app->log, TP_LOG_INFO, "listening", "on", line, "data_dir",
            app->config->data_dir, "version", TP_VERSION, NULL);
 }
 

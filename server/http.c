@@ -6,10 +6,18 @@
  * same port, and the kernel spreads connections. A unix socket cannot be shared that way
  * and has one daemon.
  *
- * The library has one timeout, for silence. A client that sends a byte of a header now
- * and then would hold a connection for ever; so the list of connections is looked through
- * once a second, and one that has been without a request for longer than silence may
- * last is shut.
+ * The list of connections is looked through a few times a second for what the library
+ * does not notice:
+ *
+ * - A client that sends a byte of a header now and then never is silent, which is the only
+ *   timeout that there is. A connection that has been without a request for longer than
+ *   silence may last is shut.
+ * - Events are edge-triggered, and a short read counts as "nothing left": the end of a
+ *   body that came together with the end of the connection is missed. A connection that
+ *   owes us a body and is at its end is shut.
+ * - A connection that broke off is taken out of the lists when its thread wakes up the
+ *   next time, which on a quiet service may be never. To "resume" a connection that is not
+ *   suspended wakes the thread up and does nothing else.
  */
 #include "server/http.h"
 
@@ -32,6 +40,7 @@
 #include "server/peers.h"
 
 #define HEADER_GRACE_S   10
+#define SWEEP_NS         250000000
 #define CONNECTION_SLACK 64 /* of the hard limit, so that we can answer 503 ourselves */
 
 struct daemon_slot {
@@ -225,8 +234,8 @@ static int start_daemon(struct tp_http *http, int fd, bool is_unix, struct tp_er
 {
     struct tp_app *app = http->app;
     struct daemon_slot *slot = &http->daemons[http->n_daemons];
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_ERROR_LOG | MHD_USE_TURBO;
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
     slot->http = http;
     slot->is_unix = is_unix;
@@ -247,18 +256,34 @@ static int start_daemon(struct tp_http *http, int fd, bool is_unix, struct tp_er
     return TP_OK;
 }
 
-/* Shut connections whose next request is being sent for too long. */
+/* Whether the client has closed its side and everything that it sent was read. */
+static bool is_at_end(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static bool is_too_slow(const struct tp_http *http, struct tp_conn *c, uint64_t now_ns)
+{
+    uint64_t idle_s = http->app->config->idle_timeout_s;
+    uint64_t since = atomic_load_explicit(&c->idle_since_ns, memory_order_relaxed);
+
+    return idle_s != 0 && since != 0 && now_ns > since &&
+           now_ns - since > (idle_s + HEADER_GRACE_S) * 1000000000u;
+}
+
+/* See the file comment; the lock is held, so no connection is closed meanwhile. */
 static void sweep(struct tp_http *http, uint64_t now_ns)
 {
-    uint64_t most_ns =
-        (http->app->config->idle_timeout_s + HEADER_GRACE_S) * 1000000000u;
-
-    if (http->app->config->idle_timeout_s == 0)
-        return;
     for (struct tp_conn *c = http->first; c != NULL; c = c->next) {
-        uint64_t since = atomic_load_explicit(&c->idle_since_ns, memory_order_relaxed);
+        enum tp_conn_step step = c->step;
+        bool owes_us = step == TP_CONN_HEADERS || step == TP_CONN_BODY ||
+                       step == TP_CONN_IDLE;
 
-        if (since != 0 && now_ns > since && now_ns - since > most_ns && c->fd >= 0)
+        if (c->needs_kick)
+            MHD_resume_connection(c->mhd);
+        else if (is_too_slow(http, c, now_ns) || (owes_us && is_at_end(c->fd)))
             shutdown(c->fd, SHUT_RDWR);
     }
 }
@@ -272,7 +297,9 @@ static void *run_sweeper(void *arg)
         struct timespec until;
 
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        until.tv_nsec += SWEEP_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&http->wake, &http->lock, &until);
         sweep(http, tp_clock_ns(CLOCK_MONOTONIC));
     }

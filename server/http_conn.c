@@ -294,10 +294,12 @@ void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how)
 {
     uint64_t now_ns = tp_clock_ns(CLOCK_MONOTONIC);
 
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK || c->is_broken_off) {
+        atomic_fetch_add_explicit(&c->app->metrics.broken_off, 1, memory_order_relaxed);
+        atomic_store_explicit(&c->needs_kick, true, memory_order_relaxed);
+    }
     if (c->step == TP_CONN_IDLE)
         return;
-    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK || c->is_broken_off)
-        atomic_fetch_add_explicit(&c->app->metrics.broken_off, 1, memory_order_relaxed);
     if (c->step == TP_CONN_ANSWERED) {
         tp_metrics_request(&c->app->metrics, c->call.route, c->call.status,
                            now_ns - c->begun_ns, c->call.body_bytes, c->sent_bytes);

@@ -39,9 +39,10 @@ struct tp_conn {
     int fd;
     struct tp_conn *next, *prev; /* of the list of http.c, guarded by its lock */
     _Atomic uint64_t idle_since_ns; /* monotonic; 0 while a request runs */
+    _Atomic bool needs_kick;        /* it broke off; see http.c */
 
     /* The request. */
-    enum tp_conn_step step;
+    _Atomic enum tp_conn_step step;
     _Atomic bool is_gone; /* its client went away while it was suspended */
     struct tp_http_seen seen;
     struct tp_call call;
