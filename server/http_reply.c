@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "api/rest.h"
 #include "server/app.h"
@@ -167,8 +168,22 @@ static void stream_stop(void *arg)
         c->call.stream.stop(c->call.stream.arg);
 }
 
+/*
+ * End an answer so that nobody takes it for a whole one. The library's own way, an error
+ * from the reader, leaves the connection in its lists until the timeout when it was
+ * suspended before; a write that fails does not. So the socket is shut, and a byte is
+ * given that can no longer be sent.
+ */
+static ssize_t break_off(struct tp_conn *c, char *buf)
+{
+    c->is_broken_off = true;
+    shutdown(c->fd, SHUT_RDWR);
+    buf[0] = '\n';
+    return 1;
+}
+
 /* There is nothing to send now: sleep until there is. */
-static ssize_t wait_for_more(struct tp_conn *c)
+static ssize_t wait_for_more(struct tp_conn *c, char *buf)
 {
     struct tp_waiter waiter = {.connection = c->mhd,
                                .fd = c->fd,
@@ -179,11 +194,8 @@ static ssize_t wait_for_more(struct tp_conn *c)
                                .on_stop = stream_stop,
                                .arg = c};
 
-    if (tp_waiters_add(c->app->waiters, &waiter, NULL) != TP_OK) {
-        c->is_broken_off = true;
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    }
-    return 0;
+    return tp_waiters_add(c->app->waiters, &waiter, NULL) == TP_OK ? 0
+                                                                   : break_off(c, buf);
 }
 
 static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
@@ -194,20 +206,17 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
     int rc;
 
     (void)pos;
-    if (c->is_gone) {
-        c->is_broken_off = true;
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    }
+    if (c->is_gone)
+        return break_off(c, buf);
     rc = c->call.stream.read(c->call.stream.arg, tp_clock_now(), buf, max, &got, &err);
     if (rc == TP_EAGAIN && c->call.stream.ready != NULL)
-        return wait_for_more(c);
+        return wait_for_more(c, buf);
     if (rc != TP_OK) {
-        c->is_broken_off = true;
         if (tp_log_may_repeat(&c->app->log))
             tp_log(&c->app->log, TP_LOG_ERROR, "answer-broken-off", "action",
                    c->call.route->operation, "subject", c->call.subject, "error",
                    err.message, NULL);
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return break_off(c, buf);
     }
     c->sent_bytes += got;
     return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)got;
