@@ -57,8 +57,7 @@ static bool parse_u64(struct tp_str s, uint64_t *out)
     if (s.len == 0 || s.len > 20)
         return false;
     for (size_t i = 0; i < s.len; i++) {
-        if (s.ptr[i] < '0' || s.ptr[i] > '9' ||
-            __builtin_mul_overflow(v, 10, &v) ||
+        if (s.ptr[i] < '0' || s.ptr[i] > '9' || __builtin_mul_overflow(v, 10, &v) ||
             __builtin_add_overflow(v, (uint64_t)(s.ptr[i] - '0'), &v))
             return false;
     }
@@ -122,8 +121,8 @@ bool tp_param_text(struct tp_call *call, const char *key, size_t max_bytes,
     if (s.ptr == NULL)
         return true;
     if (s.len > max_bytes) {
-        tp_problem_parameter(call, key, "'%s' has %zu bytes; %zu is the most", key, s.len,
-                             max_bytes);
+        tp_problem_parameter(call, key, "'%s' has %zu bytes; %zu is the most", key,
+                             s.len, max_bytes);
         return false;
     }
     for (size_t i = 0; i < s.len; i++) {

@@ -34,8 +34,8 @@ static const char *const header_names[TP_HEADERS] = {
 
 int tp_header_find(struct tp_str name)
 {
-    static const unsigned char lengths[TP_HEADERS] = {4,  6,  12, 14, 16, 17,
-                                                      6,  15, 13, 8,  5,  15};
+    static const unsigned char lengths[TP_HEADERS] = {4, 6,  12, 14, 16, 17,
+                                                      6, 15, 13, 8,  5,  15};
 
     for (int i = 0; i < TP_HEADERS; i++) {
         if (name.len == lengths[i] &&
@@ -117,7 +117,8 @@ static int parse_param(struct tp_call *call, struct tp_str text, struct tp_err *
     if (call->n_params == TP_CALL_PARAMS_MAX)
         return tp_fail(err, TP_EINVAL, "more than %d parameters", TP_CALL_PARAMS_MAX);
     param = &call->params[call->n_params];
-    rc = tp_call_decode(call, (struct tp_str){text.ptr, key_len}, true, &param->key, err);
+    rc = tp_call_decode(call, (struct tp_str){text.ptr, key_len}, true, &param->key,
+                        err);
     if (rc == TP_OK)
         rc = tp_call_decode(call,
                             (struct tp_str){text.ptr + value_at, text.len - value_at},
@@ -188,7 +189,8 @@ void tp_call_header(struct tp_call *call, const char *name, const char *value)
     call->out_headers[call->n_out_headers++] = (struct tp_call_header){name, value};
 }
 
-void tp_call_header_printf(struct tp_call *call, const char *name, const char *format, ...)
+void tp_call_header_printf(struct tp_call *call, const char *name, const char *format,
+                           ...)
 {
     va_list args;
     char text[512];

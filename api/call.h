@@ -60,9 +60,9 @@ enum tp_header {
 /* The header of that name, compared without case, or -1. */
 int tp_header_find(struct tp_str name);
 
-#define TP_CALL_PARAMS_MAX  32
+#define TP_CALL_PARAMS_MAX 32
 #define TP_CALL_HEADERS_MAX 8
-#define TP_CALL_ARGS_MAX    1
+#define TP_CALL_ARGS_MAX 1
 
 /* One parameter of the query, decoded. */
 struct tp_call_param {
@@ -112,22 +112,22 @@ struct tp_call {
 
     /* The request. */
     enum tp_method method;
-    struct tp_str target;              /* as in the request line: path?query, not decoded */
+    struct tp_str target; /* as in the request line: path?query, not decoded */
     struct tp_str headers[TP_HEADERS]; /* absent: ptr NULL */
-    struct tp_str peer;                /* who calls, for logs: "127.0.0.1", "uid 1000" */
-    bool has_body;                     /* Content-Length above 0, or chunked */
+    struct tp_str peer; /* who calls, for logs: "127.0.0.1", "uid 1000" */
+    bool has_body;      /* Content-Length above 0, or chunked */
     bool has_content_length;
     uint64_t content_length;
 
     /* Found out by tp_rest_begin(). */
-    const struct tp_route *route;      /* NULL: none, then the answer is a problem */
+    const struct tp_route *route;         /* NULL: none, then the answer is a problem */
     struct tp_str args[TP_CALL_ARGS_MAX]; /* of the path, decoded */
     struct tp_call_param params[TP_CALL_PARAMS_MAX];
     size_t n_params;
     struct tp_buf decoded; /* what args and params point into */
 
     /* The body on its way. */
-    struct tp_buf body; /* of a control call */
+    struct tp_buf body;  /* of a control call */
     uint64_t body_bytes; /* as received */
     struct tp_upload *upload;
     bool is_refused; /* the answer is known; the rest of the body only has to be read */
@@ -145,10 +145,10 @@ struct tp_call {
     bool must_close; /* the connection cannot go on after this answer */
     struct tp_call_stream stream;
     struct tp_call_wait wait;
-    void *wait_arg;                 /* of the handler that waits; see wait_free */
-    void (*wait_free)(void *arg);   /* NULL: nothing to free */
-    char subject[64];               /* what it was about, for the audit line: an id */
-    bool has_changed;               /* something changed that others may wait for */
+    void *wait_arg;               /* of the handler that waits; see wait_free */
+    void (*wait_free)(void *arg); /* NULL: nothing to free */
+    char subject[64];             /* what it was about, for the audit line: an id */
+    bool has_changed;             /* something changed that others may wait for */
 };
 
 /* Start a call over a service; everything else of it is zero. */
@@ -178,7 +178,7 @@ struct tp_str tp_call_param(const struct tp_call *call, const char *key);
 void tp_call_header(struct tp_call *call, const char *name, const char *value);
 
 /* Add a header with a value that is made up; left out when there is no memory. */
-void tp_call_header_printf(struct tp_call *call, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void tp_call_header_printf(struct tp_call *call, const char *name, const char *format,
+                           ...) __attribute__((format(printf, 3, 4)));
 
 #endif

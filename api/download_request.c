@@ -70,8 +70,8 @@ static bool make_room(struct tp_call *call, const char *key, size_t each, size_t
     if (*n == 0)
         return true;
     if (*n > most) {
-        tp_problem_parameter(call, key, "'%s' has %zu entries; %llu is the most", key, *n,
-                             (unsigned long long)most);
+        tp_problem_parameter(call, key, "'%s' has %zu entries; %llu is the most", key,
+                             *n, (unsigned long long)most);
         return false;
     }
     *out = calloc(*n, each);

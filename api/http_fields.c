@@ -137,7 +137,8 @@ static unsigned q_value(struct tp_str params)
         unsigned v = 0;
         size_t i = 2;
 
-        if (one.len < 3 || (one.ptr[0] != 'q' && one.ptr[0] != 'Q') || one.ptr[1] != '=')
+        if (one.len < 3 || (one.ptr[0] != 'q' && one.ptr[0] != 'Q') ||
+            one.ptr[1] != '=')
             continue;
         if (one.ptr[i] != '0' && one.ptr[i] != '1')
             return 0;

@@ -37,7 +37,12 @@ bool tp_etag_is_listed(struct tp_str header, struct tp_str etag);
 bool tp_etag_allows_range(struct tp_str header, struct tp_str etag);
 
 /* A coding of an answer; the order is that of preference when a client does not care. */
-enum tp_accept { TP_ACCEPT_GZIP, TP_ACCEPT_ZSTD, TP_ACCEPT_IDENTITY, TP_ACCEPT_NOTHING };
+enum tp_accept {
+    TP_ACCEPT_GZIP,
+    TP_ACCEPT_ZSTD,
+    TP_ACCEPT_IDENTITY,
+    TP_ACCEPT_NOTHING
+};
 
 /*
  * Choose a coding by an Accept-Encoding header with its q values. Without the header it

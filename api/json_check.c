@@ -22,16 +22,16 @@ struct check {
     struct tp_err *err;
     uint32_t depth_max;
     uint32_t depth;
-    char open[TP_JSON_DEPTH_MAX];           /* '{' or '[' of each level */
-    uint32_t first_key[TP_JSON_DEPTH_MAX];  /* where the level's keys start */
+    char open[TP_JSON_DEPTH_MAX];          /* '{' or '[' of each level */
+    uint32_t first_key[TP_JSON_DEPTH_MAX]; /* where the level's keys start */
     uint32_t n_keys;
     uint64_t keys[TP_JSON_MEMBERS_MAX];
 };
 
 static int fail(struct check *c, const char *what)
 {
-    return tp_fail(c->err, TP_EINVAL, "the body is not valid JSON: %s at byte %zu", what,
-                   (size_t)(c->p - c->start));
+    return tp_fail(c->err, TP_EINVAL, "the body is not valid JSON: %s at byte %zu",
+                   what, (size_t)(c->p - c->start));
 }
 
 static void skip_blanks(struct check *c)
@@ -173,7 +173,8 @@ static int check_key(struct check *c)
                            (size_t)(from - c->start));
     }
     if (c->n_keys == TP_JSON_MEMBERS_MAX)
-        return tp_fail(c->err, TP_EQUOTA, "the body has more than %d members in a place",
+        return tp_fail(c->err, TP_EQUOTA,
+                       "the body has more than %d members in a place",
                        TP_JSON_MEMBERS_MAX);
     c->keys[c->n_keys++] = hash;
     skip_blanks(c);
@@ -187,8 +188,9 @@ static int check_key(struct check *c)
 static int enter(struct check *c)
 {
     if (c->depth == c->depth_max)
-        return tp_fail(c->err, TP_EQUOTA, "the body is nested deeper than %u at byte %zu",
-                       c->depth_max, (size_t)(c->p - c->start));
+        return tp_fail(c->err, TP_EQUOTA,
+                       "the body is nested deeper than %u at byte %zu", c->depth_max,
+                       (size_t)(c->p - c->start));
     c->open[c->depth] = *c->p++;
     c->first_key[c->depth++] = c->n_keys;
     return TP_OK;
@@ -271,7 +273,8 @@ int tp_json_check(const char *p, size_t n, uint32_t depth_max, struct tp_err *er
     int rc;
 
     if (valid < n)
-        return tp_fail(err, TP_EINVAL, "the body is not valid UTF-8 at byte %zu", valid);
+        return tp_fail(err, TP_EINVAL, "the body is not valid UTF-8 at byte %zu",
+                       valid);
     c.start = c.p = p;
     c.end = p + n;
     c.err = err;

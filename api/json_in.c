@@ -111,7 +111,8 @@ void tp_json_in_known(struct tp_json_in *in, struct json_object *obj, const char
 {
     if (in->code != TP_OK || obj == NULL)
         return;
-    json_object_object_foreach(obj, key, value) {
+    json_object_object_foreach(obj, key, value)
+    {
         size_t i = 0;
 
         (void)value;
@@ -153,8 +154,8 @@ static const char *type_words(struct json_object *v)
 /* The member if it is there with that type; otherwise NULL, and a failure when it is
  * there with another one. */
 static struct json_object *member(struct tp_json_in *in, struct json_object *obj,
-                                  const char *path, const char *name, enum json_type type,
-                                  const char *wanted)
+                                  const char *path, const char *name,
+                                  enum json_type type, const char *wanted)
 {
     struct json_object *v = NULL;
 
@@ -162,15 +163,16 @@ static struct json_object *member(struct tp_json_in *in, struct json_object *obj
         return NULL;
     if (json_object_is_type(v, type))
         return v;
-    tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, name,
-                    "'%s%s' must be %s, not %s", path, name, wanted, type_words(v));
+    tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, name, "'%s%s' must be %s, not %s",
+                    path, name, wanted, type_words(v));
     return NULL;
 }
 
-static struct tp_str str_of(struct tp_json_in *in, struct json_object *v, const char *path,
-                            const char *name)
+static struct tp_str str_of(struct tp_json_in *in, struct json_object *v,
+                            const char *path, const char *name)
 {
-    struct tp_str s = {json_object_get_string(v), (size_t)json_object_get_string_len(v)};
+    struct tp_str s = {json_object_get_string(v),
+                       (size_t)json_object_get_string_len(v)};
 
     if (memchr(s.ptr, '\0', s.len) != NULL) {
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, name,
@@ -188,8 +190,9 @@ struct tp_str tp_json_in_str(struct tp_json_in *in, struct json_object *obj,
     return v == NULL ? (struct tp_str){"", 0} : str_of(in, v, path, name);
 }
 
-uint64_t tp_json_in_u64(struct tp_json_in *in, struct json_object *obj, const char *path,
-                        const char *name, uint64_t min, uint64_t max, uint64_t absent)
+uint64_t tp_json_in_u64(struct tp_json_in *in, struct json_object *obj,
+                        const char *path, const char *name, uint64_t min, uint64_t max,
+                        uint64_t absent)
 {
     struct json_object *v =
         member(in, obj, path, name, json_type_int, "a whole number");
@@ -271,8 +274,8 @@ struct tp_str tp_json_in_item_str(struct tp_json_in *in, struct json_object *arr
     return (struct tp_str){"", 0};
 }
 
-int64_t tp_json_in_time(struct tp_json_in *in, struct json_object *obj, const char *path,
-                        const char *name)
+int64_t tp_json_in_time(struct tp_json_in *in, struct json_object *obj,
+                        const char *path, const char *name)
 {
     struct tp_str s = tp_json_in_str(in, obj, path, name);
     struct tp_err err = {0};

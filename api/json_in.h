@@ -22,9 +22,9 @@
 /* Plain data; the zero value is ready. Strings that getters give live until
  * tp_json_in_fini(). */
 struct tp_json_in {
-    struct json_object *root; /* owned; NULL before tp_json_in_parse() */
-    int code;                 /* TP_OK, or of the first failure */
-    enum tp_fault kind;     /* what the failure is to a client */
+    struct json_object *root;        /* owned; NULL before tp_json_in_parse() */
+    int code;                        /* TP_OK, or of the first failure */
+    enum tp_fault kind;              /* what the failure is to a client */
     char field[TP_JSON_FIELD_BYTES]; /* the field at fault; "" for the whole body */
     struct tp_err err;
 };
@@ -61,8 +61,9 @@ struct tp_str tp_json_in_str(struct tp_json_in *in, struct json_object *obj,
                              const char *path, const char *name);
 
 /* A whole number of min to max; `absent` when absent. */
-uint64_t tp_json_in_u64(struct tp_json_in *in, struct json_object *obj, const char *path,
-                        const char *name, uint64_t min, uint64_t max, uint64_t absent);
+uint64_t tp_json_in_u64(struct tp_json_in *in, struct json_object *obj,
+                        const char *path, const char *name, uint64_t min, uint64_t max,
+                        uint64_t absent);
 
 /* A whole number of any sign; `absent` when absent. */
 int64_t tp_json_in_i64(struct tp_json_in *in, struct json_object *obj, const char *path,
@@ -86,7 +87,7 @@ struct tp_str tp_json_in_item_str(struct tp_json_in *in, struct json_object *arr
                                   size_t i, const char *path, const char *name);
 
 /* An RFC 3339 time in nanoseconds since the epoch; 0 when absent. */
-int64_t tp_json_in_time(struct tp_json_in *in, struct json_object *obj, const char *path,
-                        const char *name);
+int64_t tp_json_in_time(struct tp_json_in *in, struct json_object *obj,
+                        const char *path, const char *name);
 
 #endif

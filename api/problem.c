@@ -70,7 +70,8 @@ static void answer(struct tp_call *call, enum tp_fault fault, const char *parame
     tp_problem_close(call, &o);
 }
 
-void tp_problem_answer(struct tp_call *call, enum tp_fault fault, const char *format, ...)
+void tp_problem_answer(struct tp_call *call, enum tp_fault fault, const char *format,
+                       ...)
 {
     va_list args;
 

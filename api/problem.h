@@ -14,8 +14,8 @@ struct tp_json_in;
 struct tp_problem; /* engine/problem.h */
 
 /* Answer with a fault and one sentence about this case. */
-void tp_problem_answer(struct tp_call *call, enum tp_fault fault, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void tp_problem_answer(struct tp_call *call, enum tp_fault fault, const char *format,
+                       ...) __attribute__((format(printf, 3, 4)));
 
 /*
  * Start such an answer and leave it open for more members; end it with
@@ -42,6 +42,7 @@ void tp_problem_body(struct tp_call *call, const struct tp_json_in *in);
 
 /* Answer with a fault of one parameter of the query, which is named in the answer. */
 void tp_problem_parameter(struct tp_call *call, const char *parameter,
-                          const char *format, ...) __attribute__((format(printf, 3, 4)));
+                          const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

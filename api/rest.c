@@ -28,9 +28,9 @@
 #define DRAIN_BYTES (64u << 20)
 
 #define PARAMS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define AUDITED     .is_audited = true
-#define SLOW        .is_slow = true
-#define CONTROL     .body = TP_BODY_CONTROL
+#define AUDITED .is_audited = true
+#define SLOW .is_slow = true
+#define CONTROL .body = TP_BODY_CONTROL
 
 static const struct tp_route routes[] = {
     {TP_METHOD_GET, "/types", "listTypes", tp_rest_list_types,
@@ -51,8 +51,8 @@ static const struct tp_route routes[] = {
      AUDITED},
     {TP_METHOD_POST, "/traces/{id}/start", "startTrace", tp_rest_start_trace, NULL,
      CONTROL, AUDITED},
-    {TP_METHOD_POST, "/traces/{id}/stop", "stopTrace", tp_rest_stop_trace, NULL, CONTROL,
-     AUDITED},
+    {TP_METHOD_POST, "/traces/{id}/stop", "stopTrace", tp_rest_stop_trace, NULL,
+     CONTROL, AUDITED},
     {TP_METHOD_POST, "/traces/{id}/cancel", "cancelTrace", tp_rest_cancel_trace, NULL,
      CONTROL, AUDITED},
     {TP_METHOD_GET, "/traces/{id}/watch", "watchTrace", tp_rest_watch_trace, NULL,
@@ -73,11 +73,12 @@ static const struct tp_route routes[] = {
      CONTROL, AUDITED},
     {TP_METHOD_GET, "/producers/{id}", "getProducer", tp_rest_get_producer, NULL,
      .body = TP_BODY_NONE},
-    {TP_METHOD_DELETE, "/producers/{id}", "deleteProducer", tp_rest_delete_producer, NULL,
-     AUDITED},
-    {TP_METHOD_POST, "/producers/{id}/sync", "syncProducer", tp_rest_sync_producer, NULL,
-     CONTROL},
-    {TP_METHOD_GET, "/healthz", "getHealth", tp_rest_health, NULL, .body = TP_BODY_NONE},
+    {TP_METHOD_DELETE, "/producers/{id}", "deleteProducer", tp_rest_delete_producer,
+     NULL, AUDITED},
+    {TP_METHOD_POST, "/producers/{id}/sync", "syncProducer", tp_rest_sync_producer,
+     NULL, CONTROL},
+    {TP_METHOD_GET, "/healthz", "getHealth", tp_rest_health, NULL,
+     .body = TP_BODY_NONE},
     {TP_METHOD_GET, "/readyz", "getReadiness", tp_rest_readiness, NULL,
      .body = TP_BODY_NONE},
     {TP_METHOD_GET, "/metrics", "getMetrics", tp_rest_metrics, NULL,
@@ -131,8 +132,8 @@ static bool matches(const char *pattern, struct tp_str path, struct tp_str *arg)
 /* The bits of the methods that a path has; the route of ours, if any, in call->route. */
 static unsigned find_route(struct tp_call *call, struct tp_str path, struct tp_str *arg)
 {
-    enum tp_method wanted =
-        call->method == TP_METHOD_HEAD ? TP_METHOD_GET : call->method;
+    enum tp_method wanted = call->method == TP_METHOD_HEAD ? TP_METHOD_GET
+                                                           : call->method;
     unsigned methods = 0;
 
     for (size_t i = 0; i < N_ROUTES; i++) {
@@ -149,7 +150,8 @@ static unsigned find_route(struct tp_call *call, struct tp_str path, struct tp_s
 
 static const char *allow_text(unsigned methods, char *out, size_t n)
 {
-    snprintf(out, n, "%s%s%sOPTIONS", methods & 1u << TP_METHOD_GET ? "GET, HEAD, " : "",
+    snprintf(out, n, "%s%s%sOPTIONS",
+             methods & 1u << TP_METHOD_GET ? "GET, HEAD, " : "",
              methods & 1u << TP_METHOD_POST ? "POST, " : "",
              methods & 1u << TP_METHOD_DELETE ? "DELETE, " : "");
     return out;
@@ -189,14 +191,16 @@ static void refuse_param(struct tp_call *call, struct tp_str key)
     int n = (int)(key.len < 64 ? key.len : 64);
 
     tp_names_init(&near, key);
-    for (size_t i = 0; call->route->params != NULL && call->route->params[i] != NULL; i++)
+    for (size_t i = 0; call->route->params != NULL && call->route->params[i] != NULL;
+         i++)
         tp_names_offer(&near, tp_str_of(call->route->params[i]));
     if (near.n > 0)
         snprintf(detail, sizeof(detail),
                  "there is no parameter '%.*s' here; did you mean '%.*s'", n, key.ptr,
                  (int)near.found[0].name.len, near.found[0].name.ptr);
     else
-        snprintf(detail, sizeof(detail), "there is no parameter '%.*s' here", n, key.ptr);
+        snprintf(detail, sizeof(detail), "there is no parameter '%.*s' here", n,
+                 key.ptr);
     tp_problem_open(call, TP_FAULT_UNKNOWN_PARAMETER, detail, &o);
     tp_json_out_str(&o, "parameter", (struct tp_str){key.ptr, (size_t)n});
     tp_problem_close(call, &o);
@@ -353,7 +357,8 @@ void tp_rest_begin(struct tp_call *call)
         refuse_route(call, path, methods);
         return;
     }
-    if (arg.ptr != NULL && tp_call_decode(call, arg, false, &call->args[0], &err) != TP_OK) {
+    if (arg.ptr != NULL &&
+        tp_call_decode(call, arg, false, &call->args[0], &err) != TP_OK) {
         tp_problem_engine(call, err.code, NULL, &err);
         return;
     }
@@ -377,8 +382,8 @@ static void feed_control(struct tp_call *call, const char *p, size_t n)
 
 bool tp_rest_feed(struct tp_call *call, const char *p, size_t n)
 {
-    uint64_t limit =
-        call->route == NULL ? call->service->limits->body_bytes : body_limit(call);
+    uint64_t limit = call->route == NULL ? call->service->limits->body_bytes
+                                         : body_limit(call);
 
     call->body_bytes += n;
     if (!call->is_refused && call->body_bytes > limit)
@@ -443,7 +448,8 @@ void tp_rest_finish(struct tp_call *call)
 {
     if (call->is_refused)
         return;
-    if (call->route->body == TP_BODY_CONTROL && call->has_body && !inflate_control(call))
+    if (call->route->body == TP_BODY_CONTROL && call->has_body &&
+        !inflate_control(call))
         return;
     call->route->handle(call);
 }

@@ -23,8 +23,8 @@ enum tp_route_body {
 /* Plain data: one route. */
 struct tp_route {
     enum tp_method method;
-    const char *pattern;      /* "/traces/{id}/stop": without "/v1" */
-    const char *operation;    /* as operationId of openapi.yaml */
+    const char *pattern;                  /* "/traces/{id}/stop": without "/v1" */
+    const char *operation;                /* as operationId of openapi.yaml */
     void (*handle)(struct tp_call *call); /* the body, if any, is complete */
     const char *const *params; /* known parameters, ended by NULL; NULL = none */
     enum tp_route_body body;

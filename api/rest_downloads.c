@@ -178,10 +178,9 @@ static bool choose_part(struct tp_call *call, const struct tp_download_params *p
                         const struct tp_engine_download_info *info, struct sending *s)
 {
     struct tp_str range = call->headers[TP_HEADER_RANGE];
-    bool is_wanted = call->method == TP_METHOD_GET && tp_range_is_single(range) &&
-                     info->is_final &&
-                     tp_etag_allows_range(call->headers[TP_HEADER_IF_RANGE],
-                                          tp_str_of(info->etag));
+    bool is_wanted =
+        call->method == TP_METHOD_GET && tp_range_is_single(range) && info->is_final &&
+        tp_etag_allows_range(call->headers[TP_HEADER_IF_RANGE], tp_str_of(info->etag));
     uint64_t size = 0;
     uint64_t first = 0;
     uint64_t last = 0;
@@ -202,8 +201,8 @@ static bool choose_part(struct tp_call *call, const struct tp_download_params *p
                               (unsigned long long)size);
         return true;
     case TP_RANGE_UNSATISFIABLE:
-        tp_problem_answer(call, TP_FAULT_RANGE_NOT_SATISFIABLE, "the file has %llu bytes",
-                          (unsigned long long)size);
+        tp_problem_answer(call, TP_FAULT_RANGE_NOT_SATISFIABLE,
+                          "the file has %llu bytes", (unsigned long long)size);
         tp_call_header_printf(call, "Content-Range", "bytes */%llu",
                               (unsigned long long)size);
         return false;
@@ -214,7 +213,8 @@ static bool choose_part(struct tp_call *call, const struct tp_download_params *p
 }
 
 /* Answer with an open download, which becomes the call's. */
-static void answer_download(struct tp_call *call, const struct tp_download_params *params,
+static void answer_download(struct tp_call *call,
+                            const struct tp_download_params *params,
                             struct tp_engine_download *download)
 {
     const struct tp_engine_download_info *info = tp_engine_download_info(download);
@@ -222,7 +222,8 @@ static void answer_download(struct tp_call *call, const struct tp_download_param
 
     put_cache_headers(call, params, info);
     if (info->etag[0] != '\0' &&
-        tp_etag_is_listed(call->headers[TP_HEADER_IF_NONE_MATCH], tp_str_of(info->etag))) {
+        tp_etag_is_listed(call->headers[TP_HEADER_IF_NONE_MATCH],
+                          tp_str_of(info->etag))) {
         tp_answer_empty(call, 304);
         goto out;
     }
@@ -297,8 +298,8 @@ void tp_rest_summarize_trace(struct tp_call *call)
     struct tp_problem problem = {0};
     struct tp_err err = {0};
     struct tp_json_out o;
-    int rc = tp_engine_summary(call->service->engine, call->args[0], call->now, &summary,
-                               &problem, &err);
+    int rc = tp_engine_summary(call->service->engine, call->args[0], call->now,
+                               &summary, &problem, &err);
 
     if (rc == TP_OK) {
         tp_answer_open(call, 200, &o);

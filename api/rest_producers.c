@@ -18,9 +18,9 @@
 #include "engine/jobs.h"
 #include "engine/problem.h"
 
-static const char *const fields[] = {"job",  "name", "kind",    "rank",   "world_size",
-                                     "host", "pid",  "backend", "device", "capabilities",
-                                     NULL};
+static const char *const fields[] = {"job",        "name",         "kind", "rank",
+                                     "world_size", "host",         "pid",  "backend",
+                                     "device",     "capabilities", NULL};
 
 static void write_producer(struct tp_json_out *o, const struct tp_producer_view *p)
 {
@@ -156,7 +156,8 @@ void tp_rest_list_producers(struct tp_call *call)
     }
     tp_json_out_close_array(&o);
     tp_json_out_text(&o, "next_cursor",
-                     list->has_more && list->n > 0 ? list->items[list->n - 1].id : NULL);
+                     list->has_more && list->n > 0 ? list->items[list->n - 1].id
+                                                   : NULL);
     tp_answer_close(call, &o);
     tp_producer_list_free(list);
 }

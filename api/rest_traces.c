@@ -16,7 +16,8 @@
 #include "engine/problem.h"
 #include "engine/trace_views.h"
 
-static void answer_trace(struct tp_call *call, int status, const struct tp_trace_view *view)
+static void answer_trace(struct tp_call *call, int status,
+                         const struct tp_trace_view *view)
 {
     struct tp_json_out o;
 
@@ -193,7 +194,8 @@ static void answer_list(struct tp_call *call, const struct tp_trace_list *list)
     }
     tp_json_out_close_array(&o);
     tp_json_out_text(&o, "next_cursor",
-                     list->has_more && list->n > 0 ? list->items[list->n - 1]->id : NULL);
+                     list->has_more && list->n > 0 ? list->items[list->n - 1]->id
+                                                   : NULL);
     tp_answer_close(call, &o);
 }
 
@@ -210,8 +212,8 @@ void tp_rest_list_traces(struct tp_call *call)
         !tp_param_text(call, "cursor", 64, &query.after) ||
         !tp_param_limit(call, &query.limit))
         return;
-    rc = tp_engine_traces_list(call->service->engine, &query, call->now, &list, &problem,
-                               &err);
+    rc = tp_engine_traces_list(call->service->engine, &query, call->now, &list,
+                               &problem, &err);
     if (rc != TP_OK)
         tp_problem_engine(call, rc, &problem, &err);
     else

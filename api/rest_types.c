@@ -17,7 +17,7 @@
 #include "engine/types.h"
 
 static const char *const spec_fields[] = {"plugin", "type_name", "description", "kind",
-                                            "unit",   "job",       NULL};
+                                          "unit",   "job",       NULL};
 static const char *const batch_fields[] = {"types", "job", NULL};
 
 static void write_warning(struct tp_json_out *o, const struct tp_type_view *t,
@@ -27,8 +27,9 @@ static void write_warning(struct tp_json_out *o, const struct tp_type_view *t,
 
     if (!differs)
         return;
-    snprintf(text, sizeof(text), "%s was registered before with %s '%.60s', which it keeps",
-             t->name, what, kept);
+    snprintf(text, sizeof(text),
+             "%s was registered before with %s '%.60s', which it keeps", t->name, what,
+             kept);
     tp_json_out_text(o, NULL, text);
 }
 
@@ -132,8 +133,8 @@ static void read_batch(struct tp_json_in *in, struct tp_call *call,
         snprintf(path, sizeof(path), "types[%zu].", i);
         if (!json_object_is_type(item, json_type_object)) {
             snprintf(path, sizeof(path), "types[%zu]", i);
-            tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, "", "'%s' must be an object",
-                            path);
+            tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, "",
+                            "'%s' must be an object", path);
             return;
         }
         tp_json_in_known(in, item, path, spec_fields);
@@ -312,7 +313,8 @@ static void write_job(struct tp_json_out *o, const struct tp_job_view *job)
     tp_json_out_u64(o, "types", job->n_types);
     tp_json_out_u64(o, "producers", job->n_producers);
     tp_json_out_u64(o, "traces", job->n_traces);
-    tp_json_out_text(o, "active_trace", job->active_trace[0] ? job->active_trace : NULL);
+    tp_json_out_text(o, "active_trace",
+                     job->active_trace[0] ? job->active_trace : NULL);
     tp_json_out_close_object(o);
 }
 
@@ -339,7 +341,8 @@ void tp_rest_list_jobs(struct tp_call *call)
         write_job(&o, &list->items[i]);
     tp_json_out_close_array(&o);
     tp_json_out_text(&o, "next_cursor",
-                     list->has_more && list->n > 0 ? list->items[list->n - 1].name : NULL);
+                     list->has_more && list->n > 0 ? list->items[list->n - 1].name
+                                                   : NULL);
     tp_answer_close(call, &o);
     tp_job_list_free(list);
 }

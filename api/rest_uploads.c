@@ -13,9 +13,9 @@
 #include "engine/problem.h"
 #include "engine/uploads.h"
 
-#define RANK_MAX          INT32_MAX
+#define RANK_MAX INT32_MAX
 #define PRODUCER_MAX_BYTES 127
-#define FILE_MAX_BYTES     255
+#define FILE_MAX_BYTES 255
 
 /* What curl says when nobody told it: --data-binary and -d say the first. */
 static bool is_untold(const struct tp_call *call)
@@ -44,8 +44,9 @@ static bool events_form(struct tp_call *call, struct tp_upload_request *request)
 static bool file_form(struct tp_call *call, struct tp_upload_request *request)
 {
     static const char *const types[] = {
-        "application/json",         "application/gzip",   "application/x-gzip",
-        "application/octet-stream", "application/x-ndjson", "application/x-perfetto-trace"};
+        "application/json",     "application/gzip",
+        "application/x-gzip",   "application/octet-stream",
+        "application/x-ndjson", "application/x-perfetto-trace"};
     bool is_known = is_untold(call);
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -74,8 +75,9 @@ static void refuse_type(struct tp_call *call, bool is_file)
     tp_problem_answer(call, TP_FAULT_UNSUPPORTED_MEDIA_TYPE,
                       "events must be application/json, application/x-ndjson or "
                       "application/x-perfetto-trace");
-    tp_call_header(call, "Accept-Post",
-                   "application/json, application/x-ndjson, application/x-perfetto-trace");
+    tp_call_header(
+        call, "Accept-Post",
+        "application/json, application/x-ndjson, application/x-perfetto-trace");
 }
 
 /* Read the parameters that say whose data this is. */
@@ -116,8 +118,8 @@ bool tp_rest_begin_upload(struct tp_call *call)
     }
     if (!read_params(call, &request))
         return false;
-    rc = tp_engine_upload_begin(call->service->engine, call->args[0], &request, call->now,
-                                &call->upload, &problem, &err);
+    rc = tp_engine_upload_begin(call->service->engine, call->args[0], &request,
+                                call->now, &call->upload, &problem, &err);
     if (rc != TP_OK)
         tp_problem_engine(call, rc, &problem, &err);
     return rc == TP_OK;

@@ -21,21 +21,21 @@
 #include "engine/problem.h"
 #include "engine/trace_views.h"
 
-#define LOOK_NS       50000000u
-#define PROGRESS_NS   500000000u
+#define LOOK_NS 50000000u
+#define PROGRESS_NS 500000000u
 #define KEEP_ALIVE_NS 15000000000u
 
 struct watch {
     const struct tp_service *service;
     char id[TP_TRACE_ID_BYTES];
-    char state[24];       /* the last one that was told */
-    uint64_t version;     /* the last one that was told */
-    uint64_t told_ns;     /* monotonic time of the last message */
-    uint64_t looked_ns;   /* ... and of the last look at the trace */
-    bool is_over;         /* nothing comes after what is in text */
+    char state[24];          /* the last one that was told */
+    uint64_t version;        /* the last one that was told */
+    uint64_t told_ns;        /* monotonic time of the last message */
+    uint64_t looked_ns;      /* ... and of the last look at the trace */
+    bool is_over;            /* nothing comes after what is in text */
     _Atomic bool is_stopped; /* the service stops; set by another thread */
-    struct tp_buf text;   /* messages on their way */
-    size_t sent;          /* bytes of it that were read */
+    struct tp_buf text;      /* messages on their way */
+    size_t sent;             /* bytes of it that were read */
 };
 
 static void watch_close(void *arg)
@@ -53,8 +53,8 @@ static struct tp_str id_of(const struct watch *w)
     return tp_str_of(w->id);
 }
 
-static int put_message(struct watch *w, const char *event, const struct tp_trace_view *view,
-                       struct tp_err *err)
+static int put_message(struct watch *w, const char *event,
+                       const struct tp_trace_view *view, struct tp_err *err)
 {
     struct tp_json_out o;
     int rc;
@@ -79,7 +79,8 @@ static int put_gone(struct watch *w, struct tp_err *err)
 {
     w->is_over = true;
     w->text.len = w->sent = 0;
-    return tp_buf_printf(&w->text, err, "event: gone\ndata: {\"id\":\"%s\"}\n\n", w->id);
+    return tp_buf_printf(&w->text, err, "event: gone\ndata: {\"id\":\"%s\"}\n\n",
+                         w->id);
 }
 
 /* Put the next message for a version that is new into w->text. TP_EAGAIN: not yet. */
@@ -114,7 +115,8 @@ static int look(struct watch *w, struct tp_now now, struct tp_err *err)
 static bool has_news(const struct watch *w, struct tp_now now)
 {
     uint64_t version = 0;
-    int rc = tp_engine_trace_version(w->service->engine, id_of(w), &version, NULL, NULL);
+    int rc =
+        tp_engine_trace_version(w->service->engine, id_of(w), &version, NULL, NULL);
 
     if (rc == TP_ENOTFOUND)
         return true;

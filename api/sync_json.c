@@ -7,11 +7,12 @@
 
 #include "core/counts.h"
 
-static const char *const fields[] = {"acks", "counts", "step", "clock", "wait_ms", NULL};
+static const char *const fields[] = {"acks",  "counts",  "step",
+                                     "clock", "wait_ms", NULL};
 static const char *const ack_fields[] = {"trace_id", "command",    "refused",
                                          "reason",   "started_at", NULL};
-static const char *const counts_fields[] = {"trace_id", "emitted", "filtered", "dropped",
-                                            NULL};
+static const char *const counts_fields[] = {"trace_id", "emitted", "filtered",
+                                            "dropped", NULL};
 static const char *const clock_fields[] = {"sent_at", "server_received_at",
                                            "server_sent_at", "received_at", NULL};
 
@@ -59,8 +60,8 @@ static void read_ack(struct tp_json_in *in, struct json_object *obj, const char 
         ack->command = (enum tp_command_kind)found;
 }
 
-static void read_dropped(struct tp_json_in *in, struct json_object *obj, const char *path,
-                         struct tp_sync_counts *counts)
+static void read_dropped(struct tp_json_in *in, struct json_object *obj,
+                         const char *path, struct tp_sync_counts *counts)
 {
     const char *names[TP_DROP_CAUSES + 1] = {NULL};
     struct json_object *dropped = tp_json_in_object(in, obj, path, "dropped");
@@ -75,8 +76,8 @@ static void read_dropped(struct tp_json_in *in, struct json_object *obj, const c
             tp_json_in_u64(in, dropped, inner, names[i], 0, INT64_MAX, 0);
 }
 
-static void read_counts(struct tp_json_in *in, struct json_object *obj, const char *path,
-                        struct tp_sync_counts *counts)
+static void read_counts(struct tp_json_in *in, struct json_object *obj,
+                        const char *path, struct tp_sync_counts *counts)
 {
     tp_json_in_known(in, obj, path, counts_fields);
     counts->trace_id = tp_json_in_str(in, obj, path, "trace_id");
@@ -133,8 +134,7 @@ void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body)
     r->has_step = tp_json_in_has(in->root, "step");
     r->step = tp_json_in_u64(in, in->root, "", "step", 0, INT64_MAX, 0);
     read_clock(in, r);
-    body->wait_ms =
-        tp_json_in_u64(in, in->root, "", "wait_ms", 0, TP_SYNC_WAIT_MAX_MS,
+    body->wait_ms = tp_json_in_u64(in, in->root, "", "wait_ms", 0, TP_SYNC_WAIT_MAX_MS,
                                    TP_SYNC_WAIT_MAX_MS);
 }
 

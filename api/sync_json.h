@@ -10,8 +10,8 @@
 #include "api/json_out.h"
 #include "engine/producers.h"
 
-#define TP_SYNC_ACKS_MAX    16
-#define TP_SYNC_COUNTS_MAX  16
+#define TP_SYNC_ACKS_MAX 16
+#define TP_SYNC_COUNTS_MAX 16
 #define TP_SYNC_WAIT_MAX_MS 30000
 
 /* Plain data; the zero value is ready. Borrows from the parsed body; request points into

@@ -162,8 +162,8 @@ static void write_filter(struct tp_json_out *o, const struct tp_trace_view *v)
     tp_json_out_close_array(o);
 }
 
-static void write_texts(struct tp_json_out *o, const char *key, const char *const *texts,
-                        size_t n)
+static void write_texts(struct tp_json_out *o, const char *key,
+                        const char *const *texts, size_t n)
 {
     if (n == 0)
         return;

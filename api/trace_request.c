@@ -12,9 +12,9 @@
 
 #include "core/limits.h"
 
-static const char *const fields[] = {"job",   "filter",   "select", "start",   "stop",
-                                     "require", "label", "metadata", "kineto", "dry_run",
-                                     NULL};
+static const char *const fields[] = {"job",    "filter",  "select", "start",
+                                     "stop",   "require", "label",  "metadata",
+                                     "kineto", "dry_run", NULL};
 static const char *const filter_fields[] = {"include", "exclude", "names",
                                             "min_duration_ns", NULL};
 static const char *const names_fields[] = {"include", "exclude", NULL};
@@ -48,7 +48,8 @@ static void read_texts(struct tp_json_in *in, struct tp_trace_request_body *body
         return;
     }
     if (body->cap_texts - body->n_texts < *n) {
-        in->code = tp_fail(&in->err, TP_EINVAL, "the lists of the request are too long");
+        in->code =
+            tp_fail(&in->err, TP_EINVAL, "the lists of the request are too long");
         in->kind = TP_FAULT_INVALID_FIELD;
         return;
     }

@@ -14,7 +14,7 @@ struct tp_limits;
 /* Plain data; the zero value is ready. request borrows from the rest and from in. */
 struct tp_trace_request_body {
     struct tp_trace_request request;
-    uint32_t *ranks;     /* owned */
+    uint32_t *ranks;      /* owned */
     struct tp_str *texts; /* owned: what the lists of the request point into */
     size_t n_texts, cap_texts;
 };

@@ -30,10 +30,10 @@
 #include "server/workers.h"
 #include "store/store_sqlite.h"
 
-#define GRACE_MS      5000
-#define HOST_BYTES    256
-#define PATH_BYTES    4096
-#define LISTEN_LINE   1024
+#define GRACE_MS 5000
+#define HOST_BYTES 256
+#define PATH_BYTES 4096
+#define LISTEN_LINE 1024
 
 static void random_bytes(void *p, size_t n, void *arg)
 {
@@ -66,7 +66,8 @@ static int lock_data_dir(struct tp_app *app, struct tp_err *err)
     if (app->lock_fd < 0)
         return tp_fail(err, TP_EIO, "cannot open '%s': %m", path);
     if (flock(app->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return tp_fail(err, TP_EEXIST, "another traceplaned uses the data directory '%s'",
+        return tp_fail(err, TP_EEXIST,
+                       "another traceplaned uses the data directory '%s'",
                        app->config->data_dir);
     return TP_OK;
 }
@@ -81,8 +82,9 @@ static int open_store(struct tp_app *app, bool is_durable, struct tp_err *err)
     else if (*url == '\0')
         snprintf(path, sizeof(path), "%s/traceplane.db", app->config->data_dir);
     else
-        return tp_fail(err, TP_EINVAL, "the store '%.64s' is not of a kind that is known: "
-                                       "use sqlite:PATH",
+        return tp_fail(err, TP_EINVAL,
+                       "the store '%.64s' is not of a kind that is known: "
+                       "use sqlite:PATH",
                        url);
     return tp_store_sqlite_open(path, is_durable, &app->store, err);
 }

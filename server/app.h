@@ -42,7 +42,8 @@ struct tp_app {
  *
  * Any code, with a message that is fit for a user.
  */
-int tp_app_start(struct tp_app *app, const struct tp_config *config, struct tp_err *err);
+int tp_app_start(struct tp_app *app, const struct tp_config *config,
+                 struct tp_err *err);
 
 /* End it: no new connections, watches end, running requests get some seconds. */
 void tp_app_stop(struct tp_app *app);

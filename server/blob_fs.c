@@ -323,8 +323,8 @@ static int fs_pwrite(struct tp_blob *blob, uint64_t offset, const void *p, size_
     return TP_OK;
 }
 
-static int fs_pread(struct tp_blob *blob, uint64_t offset, void *p, size_t n, size_t *got,
-                    struct tp_err *err)
+static int fs_pread(struct tp_blob *blob, uint64_t offset, void *p, size_t n,
+                    size_t *got, struct tp_err *err)
 {
     struct file_blob *f = file_of(blob);
     uint64_t size = atomic_load_explicit(&f->size_bytes, memory_order_acquire);
@@ -412,7 +412,8 @@ typedef int (*entry_fn)(struct blob_fs *fs, const char *name, bool is_folder, in
 static int each_entry(struct blob_fs *fs, const char *folder, int depth, entry_fn fn,
                       void *arg, struct tp_err *err)
 {
-    int fd = openat(fs->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd =
+        openat(fs->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *e;
     int rc = TP_OK;
@@ -453,7 +454,8 @@ static int remove_entry(struct blob_fs *fs, const char *name, bool is_folder, in
         rc = each_entry(fs, name, depth + 1, remove_entry, arg, err);
     if (rc != TP_OK)
         return rc;
-    if (unlinkat(fs->dir_fd, name, is_folder ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
+    if (unlinkat(fs->dir_fd, name, is_folder ? AT_REMOVEDIR : 0) != 0 &&
+        errno != ENOENT)
         return fail_errno(err, "remove", name);
     return TP_OK;
 }
@@ -494,7 +496,8 @@ static int list_entry(struct blob_fs *fs, const char *name, bool is_folder, int 
             return TP_OK;
         return each_entry(fs, name, depth + 1, list_entry, arg, err);
     }
-    if (!name_is_valid(name) || fstatat(fs->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (!name_is_valid(name) ||
+        fstatat(fs->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return TP_OK; /* not one of ours */
     return listing->fn(name, (uint64_t)st.st_size, listing->arg);
 }

@@ -178,8 +178,8 @@ static int fail_unknown(struct tp_str name, struct tp_err *err)
         tp_names_offer(&near, tp_str_of(limits[i].name));
     if (near.n == 0)
         return tp_fail(err, TP_EINVAL, "there is no setting '%.*s'", len, name.ptr);
-    return tp_fail(err, TP_EINVAL, "there is no setting '%.*s'; did you mean '%.*s'", len,
-                   name.ptr, (int)near.found[0].name.len, near.found[0].name.ptr);
+    return tp_fail(err, TP_EINVAL, "there is no setting '%.*s'; did you mean '%.*s'",
+                   len, name.ptr, (int)near.found[0].name.len, near.found[0].name.ptr);
 }
 
 /* The limit of exactly that name; the shorter forms of tp_limits_find() are not flags. */
@@ -312,7 +312,8 @@ static int split_flag(int argc, char **argv, int *i, struct tp_str *name,
 
     if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0')
         return tp_fail(err, TP_EINVAL, "'%.64s' is not a flag; see --help", arg);
-    *name = (struct tp_str){arg + 2, eq == NULL ? strlen(arg + 2) : (size_t)(eq - arg - 2)};
+    *name =
+        (struct tp_str){arg + 2, eq == NULL ? strlen(arg + 2) : (size_t)(eq - arg - 2)};
     if (eq != NULL) {
         *value = eq + 1;
         return TP_OK;
@@ -432,9 +433,10 @@ void tp_config_usage(FILE *out)
         fprintf(out, "  --%s N\n        %s (%s, default %llu)\n", limits[i].name,
                 limits[i].help, limits[i].unit,
                 (unsigned long long)limits[i].default_value);
-    fprintf(out, "\nOther flags:\n  --print-config  print the settings in effect and end\n"
-                 "  --version       print the version and end\n"
-                 "  --help          print this text and end\n");
+    fprintf(out,
+            "\nOther flags:\n  --print-config  print the settings in effect and end\n"
+            "  --version       print the version and end\n"
+            "  --help          print this text and end\n");
 }
 
 static void print_list(const struct tp_config_list *list, const char *name, FILE *out)

@@ -34,15 +34,15 @@ struct tp_config {
     struct tp_config_list allow_host;   /* further Host names that are ours */
     struct tp_config_list allow_origin; /* web origins that may call us */
     char *data_dir;
-    char *store;        /* sqlite:PATH, or empty for a file in data_dir */
-    char *on_collision; /* "reject", "probe" */
-    char *durability;   /* "process", "disk" */
-    char *ready_file;   /* written when listening; empty = none */
-    char *log_level;    /* "error", "warning", "info", "debug" */
-    uint64_t http_threads;       /* 0 = one a core */
-    uint64_t idle_timeout_s;     /* of a connection without traffic */
-    uint64_t seal_threads;       /* 0 = one a core */
-    uint64_t http_buffer_bytes;  /* memory of one connection */
+    char *store;                /* sqlite:PATH, or empty for a file in data_dir */
+    char *on_collision;         /* "reject", "probe" */
+    char *durability;           /* "process", "disk" */
+    char *ready_file;           /* written when listening; empty = none */
+    char *log_level;            /* "error", "warning", "info", "debug" */
+    uint64_t http_threads;      /* 0 = one a core */
+    uint64_t idle_timeout_s;    /* of a connection without traffic */
+    uint64_t seal_threads;      /* 0 = one a core */
+    uint64_t http_buffer_bytes; /* memory of one connection */
     struct tp_limits limits;
     bool wants_help, wants_version, wants_print; /* flags that end the program */
 };

@@ -39,8 +39,8 @@
 #include "server/http_conn.h"
 #include "server/peers.h"
 
-#define HEADER_GRACE_S   10
-#define SWEEP_NS         250000000
+#define HEADER_GRACE_S 10
+#define SWEEP_NS 250000000
 #define CONNECTION_SLACK 64 /* of the hard limit, so that we can answer 503 ourselves */
 
 struct daemon_slot {
@@ -84,11 +84,12 @@ static void name_peer(const struct tp_conn *c, char *out, size_t n)
         if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
             snprintf(out, n, "uid %u", cred.uid);
     } else if (addr != NULL && addr->sa_family == AF_INET) {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, out,
-                  (socklen_t)n);
-    } else if (addr != NULL && addr->sa_family == AF_INET6) {
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)addr)->sin_addr,
                   out, (socklen_t)n);
+    } else if (addr != NULL && addr->sa_family == AF_INET6) {
+        inet_ntop(AF_INET6,
+                  &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr, out,
+                  (socklen_t)n);
     }
 }
 
@@ -185,8 +186,8 @@ static void *on_target(void *cls, const char *uri, struct MHD_Connection *mhd)
 }
 
 static enum MHD_Result on_step(void *cls, struct MHD_Connection *mhd, const char *url,
-                               const char *method, const char *version, const char *data,
-                               size_t *data_bytes, void **con_cls)
+                               const char *method, const char *version,
+                               const char *data, size_t *data_bytes, void **con_cls)
 {
     (void)cls;
     (void)mhd;
@@ -234,17 +235,17 @@ static int start_daemon(struct tp_http *http, int fd, bool is_unix, struct tp_er
 {
     struct tp_app *app = http->app;
     struct daemon_slot *slot = &http->daemons[http->n_daemons];
-    unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_ERROR_LOG;
 
     slot->http = http;
     slot->is_unix = is_unix;
     slot->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_step, slot, MHD_OPTION_EXTERNAL_LOGGER, on_library_log,
-        app, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, slot,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, slot, MHD_OPTION_URI_LOG_CALLBACK,
-        on_target, slot, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
-        MHD_OPTION_CONNECTION_LIMIT,
+        app, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        slot, MHD_OPTION_NOTIFY_CONNECTION, on_connection, slot,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, slot, MHD_OPTION_UNESCAPE_CALLBACK,
+        leave_escaped, NULL, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)app->config->limits.connections + CONNECTION_SLACK,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)app->config->idle_timeout_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)app->config->http_buffer_bytes,
@@ -313,7 +314,8 @@ static int start_daemons(struct tp_http *http, struct tp_err *err)
 
     for (size_t i = 0; i < set->n; i++) {
         for (size_t k = 0; k < set->items[i].n_fds; k++) {
-            int rc = start_daemon(http, set->items[i].fds[k], set->items[i].is_unix, err);
+            int rc =
+                start_daemon(http, set->items[i].fds[k], set->items[i].is_unix, err);
 
             if (rc != TP_OK)
                 return rc;

@@ -37,7 +37,7 @@ struct tp_conn {
     bool is_unix;
     bool is_over_limit; /* its first request is answered by 503 */
     int fd;
-    struct tp_conn *next, *prev; /* of the list of http.c, guarded by its lock */
+    struct tp_conn *next, *prev;    /* of the list of http.c, guarded by its lock */
     _Atomic uint64_t idle_since_ns; /* monotonic; 0 while a request runs */
     _Atomic bool needs_kick;        /* it broke off; see http.c */
 

@@ -45,7 +45,8 @@ static const char *framing_mistake(const struct tp_http_seen *seen,
         return "HTTP/1.0 has no Transfer-Encoding";
     if (seen->count[TP_HEADER_TRANSFER_ENCODING] > 0 &&
         !(call->headers[TP_HEADER_TRANSFER_ENCODING].len == 7 &&
-          strncasecmp(call->headers[TP_HEADER_TRANSFER_ENCODING].ptr, "chunked", 7) == 0))
+          strncasecmp(call->headers[TP_HEADER_TRANSFER_ENCODING].ptr, "chunked", 7) ==
+              0))
         return "the only Transfer-Encoding is chunked";
     for (size_t i = 0; i < length.len; i++)
         if (length.ptr[i] < '0' || length.ptr[i] > '9')
@@ -147,13 +148,16 @@ bool tp_http_guard(const struct tp_config *config, const struct tp_http_seen *se
 
     if (mistake != NULL)
         return refuse(call, TP_FAULT_INVALID_REQUEST, mistake);
-    if (!seen->is_unix && seen->count[TP_HEADER_HOST] > 0 && !host_is_ours(config, host))
-        return refuse(call, TP_FAULT_UNTRUSTED_HOST,
-                      "the Host header names another service; --allow-host adds a name");
+    if (!seen->is_unix && seen->count[TP_HEADER_HOST] > 0 &&
+        !host_is_ours(config, host))
+        return refuse(
+            call, TP_FAULT_UNTRUSTED_HOST,
+            "the Host header names another service; --allow-host adds a name");
     if (seen->count[TP_HEADER_ORIGIN] > 0 && !is_same_origin(origin, host) &&
         !tp_http_origin_is_allowed(config, origin))
-        return refuse(call, TP_FAULT_UNTRUSTED_ORIGIN,
-                      "pages of other origins may not call this service; --allow-origin "
-                      "adds one");
+        return refuse(
+            call, TP_FAULT_UNTRUSTED_ORIGIN,
+            "pages of other origins may not call this service; --allow-origin "
+            "adds one");
     return true;
 }

@@ -16,7 +16,7 @@
 #include "server/waiters.h"
 
 #define STREAM_BLOCK_BYTES (256u << 10)
-#define KEEP_BYTES         4096
+#define KEEP_BYTES 4096
 
 static bool has_header(const struct tp_call *call, const char *name)
 {
@@ -99,7 +99,8 @@ static bool is_plain(const struct tp_call *call)
 static bool is_kept(const struct tp_conn *c)
 {
     return c->kept != NULL && c->kept_status == c->call.status &&
-           c->kept_type == c->call.content_type && c->kept_body.len == c->call.out.len &&
+           c->kept_type == c->call.content_type &&
+           c->kept_body.len == c->call.out.len &&
            memcmp(c->kept_body.data, c->call.out.data, c->call.out.len) == 0;
 }
 
@@ -227,8 +228,8 @@ static enum MHD_Result reply_stream(struct tp_conn *c)
     struct tp_call *call = &c->call;
     uint64_t size = call->stream.has_size ? call->stream.size_bytes : MHD_SIZE_UNKNOWN;
     struct MHD_Response *r = MHD_create_response_from_callback(
-        size, call->stream.ready == NULL ? STREAM_BLOCK_BYTES : KEEP_BYTES, read_stream, c,
-        NULL);
+        size, call->stream.ready == NULL ? STREAM_BLOCK_BYTES : KEEP_BYTES, read_stream,
+        c, NULL);
     enum MHD_Result rc;
 
     if (r == NULL)

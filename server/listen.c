@@ -21,7 +21,7 @@
 #include "base/err.h"
 
 #define DEFAULT_PORT 8750
-#define BACKLOG      1024
+#define BACKLOG 1024
 
 union address {
     struct sockaddr any;
@@ -67,7 +67,8 @@ static int bind_tcp(const union address *a, bool shares_port)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (a->any.sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-    if ((shares_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0) ||
+    if ((shares_port &&
+         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0) ||
         bind(fd, &a->any, length_of(a)) != 0) {
         int saved = errno;
 
@@ -190,7 +191,8 @@ static int add_unix(struct tp_listeners *set, const char *path, struct tp_err *e
     int fd;
 
     if (*path == '\0' || strlen(path) >= sizeof(sun.sun_path))
-        return tp_fail(err, TP_EINVAL, "the path of a unix socket must have 1 to %zu bytes",
+        return tp_fail(err, TP_EINVAL,
+                       "the path of a unix socket must have 1 to %zu bytes",
                        sizeof(sun.sun_path) - 1);
     snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
     snprintf(l.text, sizeof(l.text), "unix:%s", path);

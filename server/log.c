@@ -11,8 +11,8 @@
 
 #include "base/timefmt.h"
 
-#define LINE_BYTES    2048
-#define LINES_PER_S   20
+#define LINE_BYTES 2048
+#define LINES_PER_S 20
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 

@@ -58,8 +58,8 @@ static int run(const struct tp_config *config)
         return EXIT_FAILURE;
     }
     sigwait(&set, &sig);
-    tp_log(&app->log, TP_LOG_INFO, "stopping", "signal", sig == SIGTERM ? "TERM" : "INT",
-           NULL);
+    tp_log(&app->log, TP_LOG_INFO, "stopping", "signal",
+           sig == SIGTERM ? "TERM" : "INT", NULL);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     tp_app_stop(app);
     tp_log(&app->log, TP_LOG_INFO, "stopped", NULL);

@@ -12,12 +12,11 @@
 #include "api/rest.h"
 #include "engine/engine.h"
 
-static const int statuses[] = {200, 201, 202, 204, 206, 304, 400, 403, 404, 405,
-                               406, 409, 413, 415, 416, 421, 422, 429, 431, 500,
-                               503, 507};
+static const int statuses[] = {200, 201, 202, 204, 206, 304, 400, 403, 404, 405, 406,
+                               409, 413, 415, 416, 421, 422, 429, 431, 500, 503, 507};
 
 #define N_STATUSES (sizeof(statuses) / sizeof(statuses[0]))
-#define OTHER      N_STATUSES
+#define OTHER N_STATUSES
 
 static const uint64_t bounds_us[TP_METRICS_BUCKETS] = {
     50, 100, 250, 500, 1000, 2500, 10000, 50000, 250000, 1000000, 10000000, 60000000};
@@ -69,8 +68,8 @@ struct writer {
 static void head(struct writer *w, const char *name, const char *type, const char *help)
 {
     if (w->rc == TP_OK)
-        w->rc = tp_buf_printf(w->out, w->err, "# HELP %s %s\n# TYPE %s %s\n", name, help,
-                              name, type);
+        w->rc = tp_buf_printf(w->out, w->err, "# HELP %s %s\n# TYPE %s %s\n", name,
+                              help, name, type);
 }
 
 static void value(struct writer *w, const char *name, const char *labels, uint64_t v)
@@ -179,7 +178,8 @@ static const struct stat_row stat_rows[] = {
     {"traceplane_active_traces", "gauge", "", "Traces that have not ended.",
      STAT(active_traces)},
     {"traceplane_streams", "gauge", "", "Streams of all traces kept.", STAT(streams)},
-    {"traceplane_uploads_open", "gauge", "", "Uploads in progress.", STAT(uploads_open)},
+    {"traceplane_uploads_open", "gauge", "", "Uploads in progress.",
+     STAT(uploads_open)},
     {"traceplane_downloads_open", "gauge", "", "Downloads in progress.",
      STAT(downloads_open)},
     {"traceplane_seal_backlog", "gauge", "", "Streams waiting to be sealed.",
@@ -242,7 +242,8 @@ static const struct stat_row stat_rows[] = {
      STAT(seal_failures)},
     {"traceplane_sealed_events_total", "counter", "", "Events in sealed streams.",
      STAT(sealed_events)},
-    {"traceplane_syncs_total", "counter", "", "Calls of sync by producers.", STAT(syncs)},
+    {"traceplane_syncs_total", "counter", "", "Calls of sync by producers.",
+     STAT(syncs)},
     {"traceplane_commands_sent_total", "counter", "", "Commands given to producers.",
      STAT(commands_sent)},
     {"traceplane_storage_failures_total", "counter", "{where=\"rows\"}",
@@ -266,7 +267,8 @@ static void write_engine(struct writer *w, struct tp_engine *engine)
     }
 }
 
-static void gauge(struct writer *w, const char *name, const char *help, _Atomic int64_t *v)
+static void gauge(struct writer *w, const char *name, const char *help,
+                  _Atomic int64_t *v)
 {
     int64_t n = atomic_load_explicit(v, memory_order_relaxed);
 
@@ -281,13 +283,14 @@ static void counter(struct writer *w, const char *name, const char *help,
     value(w, name, "", atomic_load_explicit(v, memory_order_relaxed));
 }
 
-int tp_metrics_write(struct tp_metrics *m, struct tp_engine *engine, const char *version,
-                     struct tp_buf *out, struct tp_err *err)
+int tp_metrics_write(struct tp_metrics *m, struct tp_engine *engine,
+                     const char *version, struct tp_buf *out, struct tp_err *err)
 {
     struct writer w = {out, err, TP_OK};
     char labels[64];
 
-    head(&w, "traceplane_build_info", "gauge", "Always 1; the version is in the label.");
+    head(&w, "traceplane_build_info", "gauge",
+         "Always 1; the version is in the label.");
     snprintf(labels, sizeof(labels), "{version=\"%.32s\"}", version);
     value(&w, "traceplane_build_info", labels, 1);
     gauge(&w, "traceplane_http_connections", "Connections open.", &m->connections);

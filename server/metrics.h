@@ -14,9 +14,9 @@
 struct tp_engine;
 struct tp_route;
 
-#define TP_METRICS_ROUTES   40 /* the last one stands for "no route" */
+#define TP_METRICS_ROUTES 40 /* the last one stands for "no route" */
 #define TP_METRICS_STATUSES 32
-#define TP_METRICS_BUCKETS  12
+#define TP_METRICS_BUCKETS 12
 
 /* Embed it; the zero value is ready. All fields are private but the gauges. */
 struct tp_metrics {
@@ -24,11 +24,11 @@ struct tp_metrics {
     _Atomic uint64_t buckets[TP_METRICS_ROUTES][TP_METRICS_BUCKETS + 1];
     _Atomic uint64_t duration_ns[TP_METRICS_ROUTES];
     _Atomic uint64_t bytes_in, bytes_out;
-    _Atomic uint64_t broken_off;     /* answers that ended before their end */
-    _Atomic uint64_t refused;        /* connections over a limit */
-    _Atomic int64_t connections;     /* open now */
-    _Atomic int64_t waiting;         /* held calls and watches now */
-    _Atomic int64_t watches;         /* of them: watches */
+    _Atomic uint64_t broken_off; /* answers that ended before their end */
+    _Atomic uint64_t refused;    /* connections over a limit */
+    _Atomic int64_t connections; /* open now */
+    _Atomic int64_t waiting;     /* held calls and watches now */
+    _Atomic int64_t watches;     /* of them: watches */
 };
 
 /* Count one request that has ended. route NULL: it matched none. */
@@ -40,7 +40,7 @@ void tp_metrics_request(struct tp_metrics *m, const struct tp_route *route, int 
  *
  * TP_ENOMEM, TP_EQUOTA  the text is incomplete.
  */
-int tp_metrics_write(struct tp_metrics *m, struct tp_engine *engine, const char *version,
-                     struct tp_buf *out, struct tp_err *err);
+int tp_metrics_write(struct tp_metrics *m, struct tp_engine *engine,
+                     const char *version, struct tp_buf *out, struct tp_err *err);
 
 #endif

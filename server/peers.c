@@ -25,8 +25,8 @@ struct tp_peers {
     uint64_t n_connections;
 };
 
-int tp_peers_new(uint64_t max_connections, uint64_t max_per_peer, uint64_t requests_per_s,
-                 struct tp_peers **out, struct tp_err *err)
+int tp_peers_new(uint64_t max_connections, uint64_t max_per_peer,
+                 uint64_t requests_per_s, struct tp_peers **out, struct tp_err *err)
 {
     struct tp_peers *p = calloc(1, sizeof(*p));
 

@@ -28,8 +28,8 @@ struct tp_peer {
  *
  * TP_ENOMEM.
  */
-int tp_peers_new(uint64_t max_connections, uint64_t max_per_peer, uint64_t requests_per_s,
-                 struct tp_peers **out, struct tp_err *err);
+int tp_peers_new(uint64_t max_connections, uint64_t max_per_peer,
+                 uint64_t requests_per_s, struct tp_peers **out, struct tp_err *err);
 
 /* Release it; no connection may be left. NULL is allowed. */
 void tp_peers_free(struct tp_peers *peers);
@@ -41,7 +41,8 @@ void tp_peers_free(struct tp_peers *peers);
  *
  * Returns the peer, for tp_peers_leave(); NULL without memory.
  */
-struct tp_peer *tp_peers_enter(struct tp_peers *peers, const char *name, bool *may_stay);
+struct tp_peer *tp_peers_enter(struct tp_peers *peers, const char *name,
+                               bool *may_stay);
 
 /* The connection is closed. peer may be NULL. */
 void tp_peers_leave(struct tp_peers *peers, struct tp_peer *peer);

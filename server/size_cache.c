@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-#define ENTRIES   128
+#define ENTRIES 128
 #define KEY_BYTES 96
 
 struct entry {
@@ -60,7 +60,8 @@ static struct entry *find(struct tp_size_cache *cache, const char *key)
     return oldest;
 }
 
-bool tp_size_cache_get(struct tp_size_cache *cache, const char *key, uint64_t *size_bytes)
+bool tp_size_cache_get(struct tp_size_cache *cache, const char *key,
+                       uint64_t *size_bytes)
 {
     struct entry *e;
     bool is_there;
@@ -76,7 +77,8 @@ bool tp_size_cache_get(struct tp_size_cache *cache, const char *key, uint64_t *s
     return is_there;
 }
 
-void tp_size_cache_put(struct tp_size_cache *cache, const char *key, uint64_t size_bytes)
+void tp_size_cache_put(struct tp_size_cache *cache, const char *key,
+                       uint64_t size_bytes)
 {
     struct entry *e;
 

@@ -20,9 +20,11 @@ int tp_size_cache_new(struct tp_size_cache **out, struct tp_err *err);
 void tp_size_cache_free(struct tp_size_cache *cache);
 
 /* The size kept for a key, usually an ETag. False: none is. */
-bool tp_size_cache_get(struct tp_size_cache *cache, const char *key, uint64_t *size_bytes);
+bool tp_size_cache_get(struct tp_size_cache *cache, const char *key,
+                       uint64_t *size_bytes);
 
 /* Keep a size. A key that is too long is not kept. */
-void tp_size_cache_put(struct tp_size_cache *cache, const char *key, uint64_t size_bytes);
+void tp_size_cache_put(struct tp_size_cache *cache, const char *key,
+                       uint64_t size_bytes);
 
 #endif

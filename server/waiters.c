@@ -26,12 +26,12 @@
 #include "server/clock.h"
 #include "server/workers.h"
 
-#define MS_NS       1000000u
+#define MS_NS 1000000u
 #define COALESCE_NS (5 * MS_NS)
-#define LOOK_NS     (50 * MS_NS)  /* for watches */
-#define IDLE_NS     (200 * MS_NS) /* at the latest, everybody is asked */
-#define WAKE_ID     UINT64_MAX
-#define EVENTS      64
+#define LOOK_NS (50 * MS_NS)  /* for watches */
+#define IDLE_NS (200 * MS_NS) /* at the latest, everybody is asked */
+#define WAKE_ID UINT64_MAX
+#define EVENTS 64
 
 struct slot {
     struct tp_waiter waiter;
@@ -60,7 +60,8 @@ struct tp_waiters {
     bool is_draining;
 };
 
-int tp_waiters_new(struct tp_engine *engine, struct tp_waiters **out, struct tp_err *err)
+int tp_waiters_new(struct tp_engine *engine, struct tp_waiters **out,
+                   struct tp_err *err)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u64 = WAKE_ID};
     struct tp_waiters *w = calloc(1, sizeof(*w));
@@ -300,7 +301,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-int tp_waiters_start(struct tp_waiters *w, struct tp_workers *workers, struct tp_err *err)
+int tp_waiters_start(struct tp_waiters *w, struct tp_workers *workers,
+                     struct tp_err *err)
 {
     w->workers = workers;
     if (pthread_create(&w->thread, NULL, run, w) != 0)

@@ -37,10 +37,12 @@ struct tp_waiter {
 };
 
 /* Create the set. TP_ENOMEM, TP_EIO. */
-int tp_waiters_new(struct tp_engine *engine, struct tp_waiters **out, struct tp_err *err);
+int tp_waiters_new(struct tp_engine *engine, struct tp_waiters **out,
+                   struct tp_err *err);
 
 /* Start the thread. workers may be NULL. TP_EIO. */
-int tp_waiters_start(struct tp_waiters *w, struct tp_workers *workers, struct tp_err *err);
+int tp_waiters_start(struct tp_waiters *w, struct tp_workers *workers,
+                     struct tp_err *err);
 
 /* Resume all that wait, and from then on each that is added at once. The engine goes on
  * being ticked. */
