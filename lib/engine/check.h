@@ -1,8 +1,8 @@
 /*
  * check.h - the rules for texts that clients send.
  *
- * Each fails with TP_EINVAL (INVALID with the field) or TP_EQUOTA (LIMIT_EXCEEDED). Pure
- * functions; safe from any thread.
+ * Each fails with TP_EINVAL (INVALID with the field) or TP_EQUOTA (LIMIT_EXCEEDED).
+ * Pure functions; safe from any thread.
  */
 #ifndef TP_ENGINE_CHECK_H
 #define TP_ENGINE_CHECK_H

@@ -1,7 +1,7 @@
 /*
  * How a trace comes into being: the request is checked and resolved into an object that
- * nobody sees, its rows go into the store in one transaction, and only then it takes its
- * place in the engine. Whatever fails before that leaves nothing.
+ * nobody sees, its rows go into the store in one transaction, and only then it takes
+ * its place in the engine. Whatever fails before that leaves nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,8 +210,8 @@ static int write_rows(struct creation *c)
     return tp_persist_end(e, rc, c->err);
 }
 
-/* Store it and put it in its place; on failure it is gone. All memory is taken before the rows are written,
- * so that nothing can fail after them. */
+/* Store it and put it in its place; on failure it is gone. All memory is taken before
+ * the rows are written, so that nothing can fail after them. */
 static int establish(struct creation *c)
 {
     struct tp_str key = c->request->idempotency_key;

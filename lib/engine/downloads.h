@@ -51,9 +51,9 @@ struct tp_engine_download_info {
  *
  * out  set only on success; release with tp_engine_download_close().
  *
- * TP_ENOTFOUND  no such trace. TP_ESTATE  it failed or was cancelled before it had data.
- * TP_EINVAL  format, compress, a rank that no stream has, a type that is unknown, or
- * from after to. TP_EQUOTA  too many downloads of active traces. TP_EIO, TP_ENOMEM.
+ * TP_ENOTFOUND  no such trace. TP_ESTATE  it failed or was cancelled before it had
+ * data. TP_EINVAL  format, compress, a rank that no stream has, a type that is unknown,
+ * or from after to. TP_EQUOTA  too many downloads of active traces. TP_EIO, TP_ENOMEM.
  */
 int tp_engine_download_open(struct tp_engine *e, struct tp_str trace_id,
                             const struct tp_engine_download_request *request,

@@ -1,6 +1,6 @@
 /*
- * The engine as a whole: birth, clock, health. What it holds is in model.h, how it comes
- * back from the store in recovery.c.
+ * The engine as a whole: birth, clock, health. What it holds is in model.h, how it
+ * comes back from the store in recovery.c.
  */
 #include "engine/engine.h"
 

@@ -8,10 +8,10 @@
  * work of seal_work.h.
  *
  * Any function may be called from any thread, except tp_engine_new() and
- * tp_engine_free(). Objects that are handed out (views, uploads, downloads, work) belong
- * to one thread at a time. Lock order: a stream's lock, then the engine's control lock,
- * then the locks of registries and the store; nothing calls back under any of
- * them, and no event data is written under the control lock.
+ * tp_engine_free(). Objects that are handed out (views, uploads, downloads, work)
+ * belong to one thread at a time. Lock order: a stream's lock, then the engine's
+ * control lock, then the locks of registries and the store; nothing calls back under
+ * any of them, and no event data is written under the control lock.
  */
 #ifndef TP_ENGINE_ENGINE_H
 #define TP_ENGINE_ENGINE_H
@@ -88,8 +88,8 @@ void tp_engine_free(struct tp_engine *e);
  * that went stale, old idempotency keys.
  *
  * Returns the monotonic time when it wants to be called next at the latest,
- * UINT64_MAX when nothing is due. Calling it late or often is harmless. A failure of the
- * store is kept for tp_engine_ready() and tried again at the next tick.
+ * UINT64_MAX when nothing is due. Calling it late or often is harmless. A failure of
+ * the store is kept for tp_engine_ready() and tried again at the next tick.
  */
 uint64_t tp_engine_tick(struct tp_engine *e, struct tp_now now);
 

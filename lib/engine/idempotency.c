@@ -11,8 +11,8 @@
 
 #define SWEEP_NS UINT64_C(60000000000)
 
-/* FNV-1a from two different starts. It guards against mistakes, not against a client that
- * wants to fool itself. */
+/* FNV-1a from two different starts. It guards against mistakes, not against a client
+ * that wants to fool itself. */
 static uint64_t hash(struct tp_str s, uint64_t start)
 {
     uint64_t h = start;

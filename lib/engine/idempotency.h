@@ -1,8 +1,8 @@
 /*
  * idempotency.h - which trace an idempotency key has made.
  *
- * A key counts for a day, or as long as its trace is there. The caller holds the control
- * lock.
+ * A key counts for a day, or as long as its trace is there. The caller holds the
+ * control lock.
  */
 #ifndef TP_ENGINE_IDEMPOTENCY_H
 #define TP_ENGINE_IDEMPOTENCY_H

@@ -1,7 +1,7 @@
 /*
- * Ids: 48 bits of milliseconds and 80 random bits as 26 letters and digits of Crockford's
- * base 32, in lower case (the ULID form). Text order is the order of creation, also when
- * the wall clock steps back: then the last id plus one is taken.
+ * Ids: 48 bits of milliseconds and 80 random bits as 26 letters and digits of
+ * Crockford's base 32, in lower case (the ULID form). Text order is the order of
+ * creation, also when the wall clock steps back: then the last id plus one is taken.
  */
 #include "engine/objects.h"
 

@@ -12,7 +12,8 @@
 /* The cause of a start that is part of the creation. */
 #define TP_CAUSE_AT_ONCE "started at once"
 
-/* Begin the life of a new trace, before it is in the store: PREPARED, and its deadline. */
+/* Begin the life of a new trace, before it is in the store: PREPARED, and its deadline.
+ * */
 void tp_life_init(struct tp_trace *t, struct tp_now now);
 
 /*
@@ -38,9 +39,9 @@ int tp_life_end(struct tp_trace *t, enum tp_session_state to, const char *cause,
                 struct tp_now now, struct tp_err *err);
 
 /*
- * Go on where something changed: start when all are armed, seal when all is in, complete
- * when all is sealed, remove the data of a cancelled one. What the store refuses is tried
- * again by the next tick.
+ * Go on where something changed: start when all are armed, seal when all is in,
+ * complete when all is sealed, remove the data of a cancelled one. What the store
+ * refuses is tried again by the next tick.
  */
 void tp_life_advance(struct tp_trace *t, struct tp_now now);
 

@@ -9,8 +9,8 @@
 #include "engine/persist.h"
 #include "engine/pool.h"
 
-/* How many moves the first answer showed: the creation, and the start when that was part
- * of it. */
+/* How many moves the first answer showed: the creation, and the start when that was
+ * part of it. */
 static size_t first_moves(const struct tp_trace *t)
 {
     size_t n;
@@ -157,7 +157,8 @@ static void view_spec(const struct tp_spec *s, struct tp_trace_view *v)
     v->n_warnings = s->n_warnings;
 }
 
-/* A producer that takes no commands and posts is recording as far as anybody can see. */
+/* A producer that takes no commands and posts is recording as far as anybody can see.
+ * */
 static const char *shown_state(const struct tp_trace *t, const struct tp_member *m)
 {
     if (m->state != TP_MEMBER_WAITING || m->stream_no == 0)

@@ -1,5 +1,6 @@
 /*
- * matching.h - which producers of a job take part in a trace, and why the others do not.
+ * matching.h - which producers of a job take part in a trace, and why the others do
+ * not.
  *
  * The caller holds the control lock.
  */
@@ -36,8 +37,8 @@ int tp_match_all(struct tp_trace *t, struct tp_now now, size_t *n_matched,
 void tp_match_attach(struct tp_trace *t);
 
 /*
- * Let one producer join an active trace of its job, or take its place in it again. Nothing
- * happens when there is none, or it is not selected, or stopping.
+ * Let one producer join an active trace of its job, or take its place in it again.
+ * Nothing happens when there is none, or it is not selected, or stopping.
  *
  * TP_ENOMEM  it did not join.
  */

@@ -67,7 +67,8 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
 /* The member of that producer, or NULL. */
 struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id);
 
-/* Append a stream with the next number, HIDDEN. TP_EQUOTA (LIMIT_EXCEEDED), TP_ENOMEM. */
+/* Append a stream with the next number, HIDDEN. TP_EQUOTA (LIMIT_EXCEEDED), TP_ENOMEM.
+ * */
 int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,
                   struct tp_str file_name, struct tp_stream **out,
                   struct tp_problem *problem, struct tp_err *err);
@@ -100,7 +101,8 @@ void tp_producer_free(struct tp_producer *p);
 /* The producer of that id, or NULL. */
 struct tp_producer *tp_producer_find(struct tp_engine *e, struct tp_str id);
 
-/* What a producer without a name is called: "rank-N", or "default". out has 32 bytes. */
+/* What a producer without a name is called: "rank-N", or "default". out has 32 bytes.
+ * */
 struct tp_str tp_default_producer_name(int64_t rank, char *out, size_t size);
 
 /* Release a key. */

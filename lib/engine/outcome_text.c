@@ -1,6 +1,6 @@
 /*
- * Why a trace is as good as it is, in one sentence for people, from the same facts as the
- * verdict of core/outcome.h.
+ * Why a trace is as good as it is, in one sentence for people, from the same facts as
+ * the verdict of core/outcome.h.
  */
 #include <stdarg.h>
 #include <stdio.h>

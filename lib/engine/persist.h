@@ -1,8 +1,8 @@
 /*
  * persist.h - the objects of the model as rows of the store.
  *
- * Every function gives TP_OK or the code of the store, with the rows as they were, unless
- * it says otherwise. The caller holds the control lock.
+ * Every function gives TP_OK or the code of the store, with the rows as they were,
+ * unless it says otherwise. The caller holds the control lock.
  */
 #ifndef TP_ENGINE_PERSIST_H
 #define TP_ENGINE_PERSIST_H
@@ -12,7 +12,8 @@
 /* Begin a transaction; counts its failure. */
 int tp_persist_begin(struct tp_engine *e, struct tp_err *err);
 
-/* Commit it when rc is TP_OK, else roll it back. Returns rc, or why the commit failed. */
+/* Commit it when rc is TP_OK, else roll it back. Returns rc, or why the commit failed.
+ * */
 int tp_persist_end(struct tp_engine *e, int rc, struct tp_err *err);
 
 /* Write the job when it is not in the store; part of a transaction. The caller sets

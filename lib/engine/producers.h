@@ -73,8 +73,8 @@ struct tp_producer_list {
 void tp_producer_list_free(struct tp_producer_list *list);
 
 /*
- * Register a producer; the same (job, name, rank, host, pid) again is the same producer.
- * It joins a trace that is active in its job and selects it.
+ * Register a producer; the same (job, name, rank, host, pid) again is the same
+ * producer. It joins a trace that is active in its job and selects it.
  *
  * out  a list of one.
  *
@@ -142,8 +142,8 @@ struct tp_sync_request {
     size_t n_counts;
     bool has_step;
     uint64_t step;
-    /* The exchange before this one: sent and answer received by the producer's clock, and
-     * the two server times that the answer carried. 0 = none. */
+    /* The exchange before this one: sent and answer received by the producer's clock,
+     * and the two server times that the answer carried. 0 = none. */
     uint64_t t_sent_ns, t_server_received_ns, t_server_sent_ns, t_received_ns;
 };
 
@@ -166,8 +166,8 @@ struct tp_sync_reply {
 };
 
 /*
- * Take in what a producer says and give what it is to do. A command is repeated until it
- * is acknowledged.
+ * Take in what a producer says and give what it is to do. A command is repeated until
+ * it is acknowledged.
  *
  * TP_ENOTFOUND  not registered: it should register again. TP_EINVAL  an ack for a trace
  * that there is not is ignored, a count that does not add up is not. TP_EIO, TP_ENOMEM.

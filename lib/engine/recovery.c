@@ -1,6 +1,6 @@
 /*
- * Rows first. A trace's filter is resolved again as it was the first time: types are never
- * removed and traces come in the order of their making, so each job's types are
+ * Rows first. A trace's filter is resolved again as it was the first time: types are
+ * never removed and traces come in the order of their making, so each job's types are
  * put back one by one and stop where the trace at hand had found them (n_types).
  */
 #include "engine/recovery.h"

@@ -5,8 +5,8 @@
  *   done   the row says "sealed", with the counts that the seal has corrected
  *          the log is removed
  *
- * A kill before the row leaves a log, which is sealed again; a kill behind it leaves a log
- * that the next start removes.
+ * A kill before the row leaves a log, which is sealed again; a kill behind it leaves a
+ * log that the next start removes.
  */
 #include "engine/seal_work.h"
 
@@ -181,7 +181,8 @@ static int accept_result(struct tp_work *w, struct tp_err *err)
     return TP_OK;
 }
 
-/* Try again later, or give the stream up: its log stays, its events are not readable. */
+/* Try again later, or give the stream up: its log stays, its events are not readable.
+ * */
 static void refuse_result(struct tp_work *w, struct tp_now now)
 {
     struct tp_stream *s = w->stream;

@@ -1,6 +1,6 @@
 /*
- * A copy of what is to be read is made under the lock; the blobs are opened after it. When
- * one is gone by then (the log of a stream that was sealed meanwhile, or all of a
+ * A copy of what is to be read is made under the lock; the blobs are opened after it.
+ * When one is gone by then (the log of a stream that was sealed meanwhile, or all of a
  * deleted trace), a fresh copy tells what is there now.
  */
 #include "engine/sources.h"

@@ -1,9 +1,9 @@
 /*
- * sources.h - all that a download or a summary reads: a trace as it was at one moment, with
- * its streams open.
+ * sources.h - all that a download or a summary reads: a trace as it was at one moment,
+ * with its streams open.
  *
- * Opened under no lock for longer than a copy takes; complete in itself from then on, so a
- * DELETE or the end of the trace does not disturb it. One thread at a time.
+ * Opened under no lock for longer than a copy takes; complete in itself from then on,
+ * so a DELETE or the end of the trace does not disturb it. One thread at a time.
  */
 #ifndef TP_ENGINE_SOURCES_H
 #define TP_ENGINE_SOURCES_H

@@ -1,6 +1,6 @@
 /*
- * The stored form of a spec. Written by us and read by us, so reading is tolerant of what
- * is missing (an older version did not know it) and strict only about being JSON.
+ * The stored form of a spec. Written by us and read by us, so reading is tolerant of
+ * what is missing (an older version did not know it) and strict only about being JSON.
  */
 #include <stdint.h>
 

@@ -30,13 +30,13 @@ void tp_stream_blob_name(const char *trace_id, uint32_t no, enum tp_blob_kind ki
 bool tp_stream_blob_parse(const char *name, char *trace_id, uint32_t *no,
                           enum tp_blob_kind *kind);
 
-/* Close the logs of a trace and remove all its blobs. Returns false, and counts it, when
- * that failed. The control lock is held, and nobody may be appending. */
+/* Close the logs of a trace and remove all its blobs. Returns false, and counts it,
+ * when that failed. The control lock is held, and nobody may be appending. */
 bool tp_stream_blobs_remove(struct tp_trace *t);
 
 /*
- * Append a batch to the log of a stream, which is made when it is new. The stream's lock is
- * held, the control lock is not.
+ * Append a batch to the log of a stream, which is made when it is new. The stream's
+ * lock is held, the control lock is not.
  *
  * counts        set to what is stored for the batch, or was for a repeat.
  * is_duplicate  set when a batch of that seq is there: nothing was appended.

@@ -25,8 +25,8 @@ int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
                         struct tp_problem *problem, struct tp_err *err);
 
 /*
- * Find out who a client means by name and rank: a registered producer of the job by name
- * or id, whose identity is then taken, or nobody.
+ * Find out who a client means by name and rank: a registered producer of the job by
+ * name or id, whose identity is then taken, or nobody.
  *
  * who  in: what the client said, with its name; out: completed; borrows.
  *
@@ -35,7 +35,8 @@ int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
 struct tp_producer *tp_streams_identify(struct tp_job *job, struct tp_engine *e,
                                         struct tp_row_identity *who);
 
-/* After a stream's first commit: tie it to the member of its producer, if there is one. */
+/* After a stream's first commit: tie it to the member of its producer, if there is one.
+ * */
 void tp_streams_tie(struct tp_stream *s);
 
 #endif

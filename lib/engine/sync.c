@@ -1,7 +1,7 @@
 /*
- * The one call that a producer repeats. Commands are not queued: what a producer is to do
- * follows from the state of its trace and of its part in it, so a repeated or lost answer
- * does no harm, and a restarted service gives the same commands again.
+ * The one call that a producer repeats. Commands are not queued: what a producer is to
+ * do follows from the state of its trace and of its part in it, so a repeated or lost
+ * answer does no harm, and a restarted service gives the same commands again.
  *
  *   trace       member      commands
  *   prepared    waiting     prepare
@@ -256,8 +256,8 @@ static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
     return TP_OK;
 }
 
-/* What changed goes into the store; when that fails, with the next change. A crash before
- * loses nothing but acks, which the producer is asked for again. */
+/* What changed goes into the store; when that fails, with the next change. A crash
+ * before loses nothing but acks, which the producer is asked for again. */
 static void keep_changes(struct tp_engine *e, struct tp_trace *t, struct tp_now now)
 {
     struct tp_err ignored;

@@ -1,9 +1,9 @@
 /*
  * trace_views.h - a trace as it was at one moment, for callers to read and format.
  *
- * A view is a copy: it takes no lock, points into nothing of the engine, and stays as it
- * is. It belongs to one thread at a time. All texts are NUL-terminated UTF-8; "" means
- * absent unless said otherwise.
+ * A view is a copy: it takes no lock, points into nothing of the engine, and stays as
+ * it is. It belongs to one thread at a time. All texts are NUL-terminated UTF-8; ""
+ * means absent unless said otherwise.
  */
 #ifndef TP_ENGINE_TRACE_VIEWS_H
 #define TP_ENGINE_TRACE_VIEWS_H

@@ -35,8 +35,8 @@ enum tp_trace_start {
 
 enum tp_trace_require { TP_REQUIRE_ANY, TP_REQUIRE_ALL, TP_REQUIRE_COUNT };
 
-/* What a client asks for. The zero value is `POST /traces` with `{}`. Strings and arrays
- * are borrowed for the call. */
+/* What a client asks for. The zero value is `POST /traces` with `{}`. Strings and
+ * arrays are borrowed for the call. */
 struct tp_trace_request {
     struct tp_str job; /* empty = "default" */
     struct tp_filter_spec filter;
@@ -66,7 +66,8 @@ struct tp_trace_request {
 /*
  * Create a trace, and start it unless it is to wait.
  *
- * out      what came of it; release with tp_trace_view_free(). is_replay is true when the
+ * out      what came of it; release with tp_trace_view_free(). is_replay is true when
+ * the
  *          idempotency key had made it before: then the view is the first answer again.
  *          is_dry_run: nothing was made, id is "".
  *

@@ -1,7 +1,7 @@
 /*
  * Registrations. The registry cannot forget a type, so what it holds beyond the
- * store (after a failed write) is written by the next registration of the job, before that
- * one is acknowledged: see tp_job.n_types_stored.
+ * store (after a failed write) is written by the next registration of the job, before
+ * that one is acknowledged: see tp_job.n_types_stored.
  */
 #include "engine/types.h"
 

@@ -59,9 +59,9 @@ void tp_type_list_free(struct tp_type_list *list);
  * out      n views, in the order of specs; with is_new each.
  * problem  may be NULL. On REGISTRY_FROZEN problem->type.id is the RFC's 0.
  *
- * TP_EINVAL  bad job or spec (field). TP_EEXIST  id collision. TP_ESTATE  new types while
- * a trace holds the registry. TP_EQUOTA  too many types or jobs. TP_EIO. TP_ENOMEM.
- * Nothing was registered.
+ * TP_EINVAL  bad job or spec (field). TP_EEXIST  id collision. TP_ESTATE  new types
+ * while a trace holds the registry. TP_EQUOTA  too many types or jobs. TP_EIO.
+ * TP_ENOMEM. Nothing was registered.
  */
 int tp_engine_types_register(struct tp_engine *e, struct tp_str job,
                              const struct tp_type_spec *specs, size_t n,
@@ -73,8 +73,8 @@ enum tp_type_scope { TP_TYPES_ALL, TP_TYPES_STATIC, TP_TYPES_CUSTOM };
 /*
  * List types in order of id: those of one job.
  *
- * job     empty for "default". A job that nobody has used yet has the static types only.
- * after   list ids above this; -1 for all.
+ * job     empty for "default". A job that nobody has used yet has the static types
+ * only. after   list ids above this; -1 for all.
  * limit   most items; 0 = all.
  *
  * TP_EINVAL  bad job name. TP_ENOMEM.

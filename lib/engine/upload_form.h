@@ -1,5 +1,6 @@
 /*
- * upload_form.h - what a body is by its first bytes, and what was wrong with it in words.
+ * upload_form.h - what a body is by its first bytes, and what was wrong with it in
+ * words.
  *
  * Pure functions; safe from any thread.
  */

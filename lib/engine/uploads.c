@@ -8,9 +8,9 @@
  *            stream's lock: append the frame
  *            control lock: first row of the stream, counts, limit of the trace
  *
- * A trace is not sealed while n_committing is above 0, so that what passed the first check
- * is in the log when the seal reads it. It waits for uploads that were begun, too, but no
- * longer than its deadline.
+ * A trace is not sealed while n_committing is above 0, so that what passed the first
+ * check is in the log when the seal reads it. It waits for uploads that were begun,
+ * too, but no longer than its deadline.
  */
 #include "engine/uploads.h"
 
@@ -386,8 +386,8 @@ static void stop_when_full(struct tp_trace *t, struct tp_now now)
     tp_life_stop(t, cause, now, &ignored);
 }
 
-/* Room for the batch in the trace. What does not fit is counted where it would have been,
- * and the trace stops: it is full. */
+/* Room for the batch in the trace. What does not fit is counted where it would have
+ * been, and the trace stops: it is full. */
 static int charge(struct tp_upload *u, struct tp_now now, struct tp_problem *problem,
                   struct tp_err *err)
 {

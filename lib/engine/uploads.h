@@ -4,9 +4,9 @@
  *   begin --> feed, feed, ... --> commit --> free
  *
  * Bytes go in as they arrive; nothing of them is in the trace before commit succeeded,
- * and all of it is from then on, also after a kill. An upload belongs to one thread at a
- * time; different uploads, also to one trace, go on side by side. feed takes no lock of
- * the engine.
+ * and all of it is from then on, also after a kill. An upload belongs to one thread at
+ * a time; different uploads, also to one trace, go on side by side. feed takes no lock
+ * of the engine.
  */
 #ifndef TP_ENGINE_UPLOADS_H
 #define TP_ENGINE_UPLOADS_H
@@ -59,7 +59,8 @@ struct tp_upload_request {
     struct tp_str file_name; /* up to 255 bytes; for show only */
 };
 
-/* What came of an upload. Plain data. accepted + filtered + rejected + dropped = posted */
+/* What came of an upload. Plain data. accepted + filtered + rejected + dropped = posted
+ * */
 struct tp_upload_reply {
     uint64_t posted;   /* events seen in the body */
     uint64_t accepted; /* in the trace now */
@@ -92,8 +93,8 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
                            struct tp_err *err);
 
 /*
- * Take n more bytes of the body. After a failure further calls give the same answer, and
- * commit refuses.
+ * Take n more bytes of the body. After a failure further calls give the same answer,
+ * and commit refuses.
  *
  * TP_EINVAL  damaged (DAMAGED_BODY with the offset where it is known). TP_EQUOTA  over
  * a limit (LIMIT_EXCEEDED). TP_EIO, TP_ENOMEM.
@@ -106,9 +107,9 @@ int tp_upload_feed(struct tp_upload *u, const void *p, size_t n,
  *
  * reply  filled in on success.
  *
- * TP_EINVAL  damaged, incomplete, or a seq that is too old to tell. TP_ESTATE  the trace
- * ended meanwhile (counted as late). TP_EQUOTA  the trace is full, which stops it; or
- * too many streams. TP_EIO, TP_ENOMEM. Nothing was stored; u can only be freed.
+ * TP_EINVAL  damaged, incomplete, or a seq that is too old to tell. TP_ESTATE  the
+ * trace ended meanwhile (counted as late). TP_EQUOTA  the trace is full, which stops
+ * it; or too many streams. TP_EIO, TP_ENOMEM. Nothing was stored; u can only be freed.
  */
 int tp_upload_commit(struct tp_upload *u, struct tp_now now,
                      struct tp_upload_reply *reply, struct tp_problem *problem,

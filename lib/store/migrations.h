@@ -18,14 +18,14 @@ struct tp_err;
 const char *const *tp_migrations(size_t *n);
 
 /*
- * Bring a database to version n: each missing step in a transaction of its own, so that a
- * kill leaves it at one version or another.
+ * Bring a database to version n: each missing step in a transaction of its own, so that
+ * a kill leaves it at one version or another.
  *
  * steps  as tp_migrations(), which a test may have made longer.
  *
- * TP_EINVAL  the database is of a version above n, or holds tables that are not ours; it
- * is as it was. TP_ESTATE  another process has it open. TP_EIO, TP_EQUOTA, TP_ENOMEM  it
- * is at the version that it had reached.
+ * TP_EINVAL  the database is of a version above n, or holds tables that are not ours;
+ * it is as it was. TP_ESTATE  another process has it open. TP_EIO, TP_EQUOTA, TP_ENOMEM
+ *  it is at the version that it had reached.
  */
 int tp_migrations_run(sqlite3 *db, const char *const *steps, size_t n,
                       struct tp_err *err);

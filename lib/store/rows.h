@@ -3,8 +3,8 @@
  *
  * They hold what was decided and what happened, without judging it: states and outcomes
  * are texts here. Strings are borrowed: of the caller when it writes, of the store for
- * the time of the callback when it reads. Times are wall nanoseconds since 1970, 0 = not
- * yet. rank and pid are -1 when not known.
+ * the time of the callback when it reads. Times are wall nanoseconds since 1970, 0 =
+ * not yet. rank and pid are -1 when not known.
  */
 #ifndef TP_STORE_ROWS_H
 #define TP_STORE_ROWS_H

@@ -1,6 +1,6 @@
 /*
- * Columns in the order of the tables. A struct walk goes along a statement and keeps the
- * first failure, so that the functions below read as lists.
+ * Columns in the order of the tables. A struct walk goes along a statement and keeps
+ * the first failure, so that the functions below read as lists.
  */
 #include "store/sqlite_rows.h"
 

@@ -1,8 +1,8 @@
 /*
  * sqlite_rows.h - the tables of SQLite: their columns, and rows to and from statements.
  *
- * One pair of functions a kind of row; both walk the columns in the order that the table
- * below names them. One thread at a time.
+ * One pair of functions a kind of row; both walk the columns in the order that the
+ * table below names them. One thread at a time.
  */
 #ifndef TP_STORE_SQLITE_ROWS_H
 #define TP_STORE_SQLITE_ROWS_H

@@ -6,8 +6,8 @@
  * are transactions of their own; a failed write in a transaction leaves it open, to be
  * rolled back.
  *
- * Every function that returns int gives TP_OK, TP_EIO (the store failed), TP_EQUOTA (the
- * disk is full) or TP_ENOMEM, with the rows as they were.
+ * Every function that returns int gives TP_OK, TP_EIO (the store failed), TP_EQUOTA
+ * (the disk is full) or TP_ENOMEM, with the rows as they were.
  */
 #ifndef TP_STORE_STORE_H
 #define TP_STORE_STORE_H

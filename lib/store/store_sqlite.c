@@ -1,7 +1,7 @@
 /*
- * Statements are made from the tables of sqlite_rows.c when they are first used, and kept.
- * Writes are upserts and not REPLACE, which would delete the row first and take with it,
- * by the foreign keys, all that belongs to a trace.
+ * Statements are made from the tables of sqlite_rows.c when they are first used, and
+ * kept. Writes are upserts and not REPLACE, which would delete the row first and take
+ * with it, by the foreign keys, all that belongs to a trace.
  */
 #include "store/store_sqlite.h"
 

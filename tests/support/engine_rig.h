@@ -1,10 +1,10 @@
 /*
  * engine_rig.h - an engine on a virtual clock, with memory for disks, for narratives.
  *
- * The store is an SQLite database in memory behind store_faulty, the blobs are blob_mem;
- * both outlive the engine, so that rig_restart() is a kill and a new start. Functions that
- * say nothing else expect success and end the test program when there is none. One thread,
- * unless said otherwise.
+ * The store is an SQLite database in memory behind store_faulty, the blobs are
+ * blob_mem; both outlive the engine, so that rig_restart() is a kill and a new start.
+ * Functions that say nothing else expect success and end the test program when there is
+ * none. One thread, unless said otherwise.
  */
 #ifndef TP_SUPPORT_ENGINE_RIG_H
 #define TP_SUPPORT_ENGINE_RIG_H
@@ -47,8 +47,8 @@ struct tp_str rig_str(const char *s);
 /* Register job.plugin.type_name. Returns the code; the id is set on success. */
 int rig_type(struct rig *r, const char *job, const char *plugin, const char *name,
              unsigned *id);
-/* Create a trace with defaults in a job, filter.include of one name or NULL. Returns the
- * code; id has TP_TRACE_ID_BYTES. */
+/* Create a trace with defaults in a job, filter.include of one name or NULL. Returns
+ * the code; id has TP_TRACE_ID_BYTES. */
 int rig_create(struct rig *r, const char *job, const char *include, char *id);
 /* Create a trace from a request. Returns the code. */
 int rig_create_from(struct rig *r, const struct tp_trace_request *request, char *id);
@@ -67,13 +67,14 @@ void rig_expect_state(struct rig *r, const char *id, const char *state);
 /* Fail the test unless it is complete with that outcome and reason (NULL = any). */
 void rig_expect_outcome(struct rig *r, const char *id, const char *outcome,
                         const char *reason);
-/* A download as a string; the caller frees it. NULL, and r->err, when it was refused. */
+/* A download as a string; the caller frees it. NULL, and r->err, when it was refused.
+ * */
 char *rig_download(struct rig *r, const char *id, const char *format);
 /* Register a native producer. */
 void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank,
                   char *id);
-/* Let a producer sync, acknowledging what it was told before: a willing one. Returns the
- * commands. */
+/* Let a producer sync, acknowledging what it was told before: a willing one. Returns
+ * the commands. */
 struct tp_sync_reply rig_sync(struct rig *r, const char *producer,
                               const struct tp_sync_reply *before);
 

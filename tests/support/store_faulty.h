@@ -1,9 +1,9 @@
 /*
  * store_faulty.h - a store that fails on demand, around another one.
  *
- * It passes every operation on, and fails the chosen one with TP_EIO before it reaches the
- * store below; reads and writes count alike, in the order of their calls. One thread at a
- * time, as any store.
+ * It passes every operation on, and fails the chosen one with TP_EIO before it reaches
+ * the store below; reads and writes count alike, in the order of their calls. One
+ * thread at a time, as any store.
  */
 #ifndef TP_SUPPORT_STORE_FAULTY_H
 #define TP_SUPPORT_STORE_FAULTY_H

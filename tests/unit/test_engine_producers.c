@@ -280,7 +280,8 @@ static void test_counts_that_do_not_add_up_are_refused_and_others_are_kept(void 
     rig_sync(r, p, &reply);
     rig_work(r);
     view = rig_view(r, id);
-    /* 10 = 3 stored + 4 filtered + 2 that its ring had no room for + 1 that never came. */
+    /* 10 = 3 stored + 4 filtered + 2 that its ring had no room for + 1 that never came.
+     * */
     assert_int_equal(view->totals.emitted, 10);
     assert_int_equal(view->totals.dropped[TP_DROP_RING_FULL], 2);
     assert_int_equal(view->totals.dropped[TP_DROP_LOST], 1);

@@ -1,6 +1,6 @@
 /*
- * Eight threads post to one trace while others look, download, seal and control: what was
- * acknowledged is there, exactly. Worth most under ThreadSanitizer.
+ * Eight threads post to one trace while others look, download, seal and control: what
+ * was acknowledged is there, exactly. Worth most under ThreadSanitizer.
  */
 #include "support/engine_test.h"
 
