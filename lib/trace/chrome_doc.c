@@ -14,7 +14,7 @@
  * object whose first key is one of an event's is first tried as one event (SOLO).
  *
  * When salvaging, damage leads to one of two places that look for solid ground:
- *   LOST_EVENT   tries each `{`; an object with a "ph" is an event and all is well again.
+ *   LOST_EVENT   tries each `{`; an object with a "ph" is an event, and all is well.
  *                Damage outside an event may also end with the array: `]` and `}`, or
  *                `]`, `,` and a key.
  *   LOST_MEMBER  tries each `"` behind a comma or line feed as a key of the top level.
@@ -219,7 +219,7 @@ static int step_members(struct tp_chrome_reader *r, struct tp_chrome_window *w,
     if (ch == '}') {
         w->p++;
         r->place = TP_CHROME_END;
-        /* Behind damage this may be the end of some object inside, and the events are
+        /* Behind damage this may be the end of some object inside, with the events
          * still to come. */
         if (r->stats.damages > 0 && !r->has_seen_events) {
             r->trail = 0;
@@ -264,8 +264,8 @@ static int step_value(struct tp_chrome_reader *r, struct tp_chrome_window *w,
 /* --- lost ------------------------------------------------------------------------- */
 
 /*
- * One byte of the search for the end of the array: r->trail is 0, 1 behind `]`, 2 behind
- * `]` and `,`. Returns whether this byte is on solid ground again.
+ * One byte of the search for the end of the array: r->trail is 0, 1 behind `]`, 2
+ * behind `]` and `,`. Returns whether this byte is on solid ground again.
  */
 static bool follow_trail(struct tp_chrome_reader *r, char ch)
 {

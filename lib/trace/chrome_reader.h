@@ -29,7 +29,7 @@ typedef int (*tp_member_fn)(struct tp_str key, struct tp_str json, struct tp_err
                             void *arg);
 
 enum tp_chrome_form {
-    TP_CHROME_JSON,  /* an object with traceEvents, or an array of events */
+    TP_CHROME_JSON,  /* an object with traceEvents, an array of events, or one event */
     TP_CHROME_NDJSON /* an event a line */
 };
 
@@ -60,7 +60,8 @@ struct tp_chrome_stats {
     uint64_t events;   /* seen: handed over or rejected */
     uint64_t rejected; /* not objects, no usable ph, ts or size; see last_rejection */
     uint64_t repaired; /* events in which something was repaired (bad UTF-8, negative
-                           dur, NaN, Infinity, unpaired surrogates) */
+                           dur, NaN, Infinity, unpaired surrogates, escapes that
+                           are none, control characters that are not escaped) */
     uint64_t members_left_out;                     /* top-level values over a limit */
     uint64_t damages;                              /* places that salvage skipped */
     uint64_t damage_offset[TP_CHROME_DAMAGES_MAX]; /* the first of them, bytes */
@@ -84,7 +85,8 @@ int tp_chrome_reader_new(const struct tp_chrome_reader_opts *opts,
 /* Release a reader and all that its events pointed to. NULL is allowed. */
 void tp_chrome_reader_free(struct tp_chrome_reader *r);
 
-/* Start over with the same options, keeping memory for reuse. */
+/* Start over with the same options, keeping memory for reuse. All tracks are forgotten:
+ * their pointers are invalid, and index starts at 0 again. */
 void tp_chrome_reader_reset(struct tp_chrome_reader *r);
 
 /*

@@ -379,7 +379,7 @@ static int end_carry(struct tp_chrome_reader *r, struct tp_err *err)
     int rc;
 
     if (r->edge.is_scalar) {
-        /* The delimiter that ended it is not part of it, but the parser must see one. */
+        /* Its delimiter is not part of it, but the parser must see one. */
         rc = tp_buf_append(&r->carry, "\n", 1, err);
         if (rc != TP_OK)
             return rc;

@@ -3,8 +3,8 @@
  *
  * Every text is read in one piece, byte by byte, in pieces of 2, 3, 7 and 16 bytes and,
  * when it is short, cut in two at each place: the answers must be the same. Each piece
- * is a heap block of its own, so that a sanitizer sees a read past its end. A difference
- * ends the running test. Call it in the thread of the test, while no fault is armed.
+ * is a heap block of its own, so that a sanitizer sees a read past its end. Where they
+ * differ, the running test ends. Call it in the thread of the test, while no fault is armed.
  *
  * An event is a line such as
  *   X 12500+3000 1/2 name="k" cat="c" id=5 scope=g bp "a"=i1,"b"=s"x" extra="tts":5
@@ -31,7 +31,7 @@ struct chrome_reading {
 #define CHROME_A_OUT "X 1000+2000 1/2 name=\"a\"\n"
 #define CHROME_B_OUT "X 4000+2000 1/2 name=\"b\"\n"
 
-/* A tp_event_fn that appends the line of an event to the struct chrome_reading at arg. */
+/* A tp_event_fn: appends the line of an event to the struct chrome_reading at arg. */
 int chrome_show_event(const struct tp_event *ev, struct tp_err *err, void *arg);
 
 /* Feed n bytes as a heap block of exactly that size; as tp_chrome_reader_feed(). */
