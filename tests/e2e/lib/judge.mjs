@@ -24,8 +24,10 @@ const baseOf = (trace) => BigInt(String(trace.baseTimeNanoseconds ?? 0).replace(
 export function expectedSlices(trace) {
   const base = baseOf(trace), out = [], open = new Map(), asyncs = new Map();
   const events = trace.traceEvents.filter((e) => e.ts !== undefined).map((e) => ({ ...e, at: base + nanoseconds(e.ts) }));
+  const isAsync = (e) => e.ph === 'b' || e.ph === 'e', inTime = (a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0);
+  const order = [...events.filter((e) => !isAsync(e)), ...events.filter(isAsync).sort(inTime)];
   const begin = (map, key, s) => { if (!map.has(key)) map.set(key, []); map.get(key).push(s); out.push(s); };
-  for (const e of events) {
+  for (const e of order) {
     const s = { ts: e.at, dur: 0n, cat: e.cat ?? null, name: e.name ?? null, args: e.args ?? {}, e };
     const lane = JSON.stringify([e.pid, e.tid]), id = JSON.stringify([e.cat, e.id, e.name, e.pid]);
     if (e.ph === 'X') {
@@ -71,16 +73,17 @@ export function expectedFlows(trace) {
   return n;
 }
 
-// Arguments as rows "key = value", the way trace_processor flattens them.
+// Arguments as rows "key = value", the way trace_processor flattens them: what holds nothing takes no place in an array.
 export function flatten(args) {
   const rows = [];
   const put = (key, v) => {
-    if (v === null || v === undefined) return;
-    if (Array.isArray(v)) v.forEach((x, i) => put(`${key}[${i}]`, x));
-    else if (typeof v === 'object') for (const [k, x] of Object.entries(v)) put(`${key}.${k}`, x);
-    else if (typeof v === 'boolean') rows.push(`${key} = ${Number(v)}`);
+    if (v === null || v === undefined) return false;
+    if (Array.isArray(v)) return v.reduce((n, x) => n + Number(put(`${key}[${n}]`, x)), 0) > 0;
+    if (typeof v === 'object') return Object.entries(v).filter(([k, x]) => put(`${key}.${k}`, x)).length > 0;
+    if (typeof v === 'boolean') rows.push(`${key} = ${Number(v)}`);
     else if (typeof v === 'string' && /^#-?\d+$/.test(v)) rows.push(`${key} = ${BigInt.asIntN(64, BigInt(v.slice(1)))}`);
     else rows.push(`${key} = ${v}`);
+    return true;
   };
   for (const [k, v] of Object.entries(args)) put(`debug.${k.replace(/[.[\]]/g, '_')}`, v);
   return rows.sort();

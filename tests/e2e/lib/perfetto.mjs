@@ -13,6 +13,9 @@ const FIELD_SEQ = 1, FIELD_REQUEST = 2, FIELD_FATAL = 5, FIELD_APPEND_DATA = 101
 const FIELD_APPEND_RESULT = 201, FIELD_QUERY_RESULT = 203;
 const CHUNK_BYTES = 1 << 20;
 
+// Compiled once a process: that takes longer than most questions.
+let compiled = null;
+
 function varint(value) {
   let n = BigInt(value);
   const bytes = [];
@@ -110,6 +113,7 @@ export class TraceProcessor {
     };
     const self = { location: { href: 'file:///' } };
     const wasm = Object.create(WebAssembly, {
+      Module: { value: (function Module(bytes) { return bytes.byteLength < CHUNK_BYTES ? new WebAssembly.Module(bytes) : (compiled ??= new WebAssembly.Module(bytes)); }) },
       Instance: { value: function Instance(module, imports) {
         const { exports } = new WebAssembly.Instance(module, imports);
         const init = (...args) => {

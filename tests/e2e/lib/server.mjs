@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
-import { checkExchange } from './contract.mjs';
+import { checkExchange, loadContract } from './contract.mjs';
 
 export const ROOT = new URL('../../../', import.meta.url).pathname;
 export const BINARY = process.env.TRACEPLANED || path.join(ROOT, 'build/traceplaned');
@@ -35,6 +35,7 @@ export class Server {
   // Start one; args are further command line arguments, dataDir is kept when given and made (and removed) otherwise.
   static async start({ args = [], dataDir = null, env = {} } = {}) {
     const s = new Server();
+    loadContract(); // now, since it takes a while
     s.ownsData = dataDir === null;
     s.dataDir = dataDir ?? temporaryFolder();
     s.log = '';
@@ -49,17 +50,17 @@ export class Server {
       resolve({ code, signal });
     }));
     s.port = await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`no start within ${START_MS} ms:\n${s.log}`)), START_MS);
+      const timer = setTimeout(() => { s.process.kill('SIGKILL'); reject(new Error(`no start within ${START_MS} ms:\n${s.log}`)); }, START_MS);
       const look = (chunk) => {
         s.log += chunk;
-        const m = /http:\/\/127\.0\.0\.1:(\d+)/.exec(s.log);
+        const m = /\bhttp(?:=\"?|:\/\/)127\.0\.0\.1:(\d+)/.exec(s.log);
         if (m) { clearTimeout(timer); resolve(Number(m[1])); }
       };
       s.process.stdout.on('data', look);
       s.process.stderr.on('data', look);
       s.exited.then(({ code, signal }) => { clearTimeout(timer); reject(new Error(`ended at once (${code ?? signal}):\n${s.log}`)); });
     });
-    s.agent = new http.Agent({ keepAlive: true });
+    s.agent = new http.Agent({ keepAlive: !args.includes('--idle-timeout-s') });
     return s;
   }
 
@@ -107,8 +108,8 @@ export class Server {
   }
 
   async registerTypes(names, job) {
-    const types = names.map((n) => ({ plugin: n.slice(0, n.indexOf('.')), type_name: n.slice(n.indexOf('.') + 1), ...(job && { job }) }));
-    return (await this.expect('POST', '/types', [200, 201], { body: { types } })).json();
+    const types = names.map((n) => ({ plugin: n.slice(0, n.indexOf('.')), type_name: n.slice(n.indexOf('.') + 1) }));
+    return (await this.expect('POST', '/types', [200, 201], { body: { types, ...(job && { job }) } })).json();
   }
 
   async createTrace(request = {}) {
