@@ -4,7 +4,8 @@
  * Every text is read in one piece, byte by byte, in pieces of 2, 3, 7 and 16 bytes and,
  * when it is short, cut in two at each place: the answers must be the same. Each piece
  * is a heap block of its own, so that a sanitizer sees a read past its end. Where they
- * differ, the running test ends. Call it in the thread of the test, while no fault is armed.
+ * differ, the running test ends. Call it in the thread of the test, while no fault is
+ * armed.
  *
  * An event is a line such as
  *   X 12500+3000 1/2 name="k" cat="c" id=5 scope=g bp "a"=i1,"b"=s"x" extra="tts":5
