@@ -79,12 +79,33 @@ void tp_engine_free(struct tp_engine *e)
     free(e);
 }
 
-uint64_t tp_engine_tick(struct tp_engine *e, struct tp_now now)
+/* Cancelled traces whose blobs could not be removed yet. The lock is held. */
+static uint64_t tick_purges(struct tp_engine *e, struct tp_now now)
 {
     uint64_t next = UINT64_MAX;
 
-    tp_lock_take(&e->lock);
+    if (!e->has_purges)
+        return next;
+    e->has_purges = false;
     for (struct tp_trace *t = e->newest; t != NULL; t = t->older) {
+        uint64_t at = t->is_purging ? tp_life_tick(t, now) : UINT64_MAX;
+
+        e->has_purges = e->has_purges || t->is_purging;
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+uint64_t tp_engine_tick(struct tp_engine *e, struct tp_now now)
+{
+    uint64_t next;
+    struct tp_trace *t;
+    size_t cursor = 0;
+
+    tp_lock_take(&e->lock);
+    e->seen = now;
+    next = tick_purges(e, now);
+    while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
         uint64_t at = tp_life_tick(t, now);
 
         next = at < next ? at : next;

@@ -155,6 +155,7 @@ static void follow(struct tp_trace *t)
     tp_typemap_unref(t->types);
     t->types = NULL;
     t->is_purging = state == TP_SESSION_CANCELLED;
+    t->engine->has_purges = t->engine->has_purges || t->is_purging;
     count_end(t);
 }
 
@@ -408,6 +409,21 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
     }
 }
 
+/* When the seal of a stream is to be tried again. */
+static uint64_t next_retry(const struct tp_trace *t, struct tp_now now)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; t->is_sealing && i < t->n_streams; i++) {
+        const struct tp_stream *s = t->streams[i];
+
+        if (s->state == TP_STREAM_SEALING && !s->is_working &&
+            s->retry_ns > now.mono_ns && s->retry_ns < next)
+            next = s->retry_ns;
+    }
+    return next;
+}
+
 /* End a trace that a restart could not bring back. */
 static uint64_t tick_broken(struct tp_trace *t, struct tp_now now)
 {
@@ -425,7 +441,7 @@ static uint64_t tick_broken(struct tp_trace *t, struct tp_now now)
 
 uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
 {
-    uint64_t next = UINT64_MAX, deadline;
+    uint64_t next = next_retry(t, now), deadline;
     struct tp_err err;
 
     if (t->retry_ns > now.mono_ns)

@@ -176,6 +176,8 @@ struct tp_engine {
     struct tp_trace *newest;
     uint8_t last_id[16]; /* the newest id in binary, so that ids only grow */
     uint64_t n_active;
+    bool has_purges;    /* a cancelled trace may still have blobs */
+    struct tp_now seen; /* of the last tick */
     uint64_t last_key_sweep_ns;
     uint64_t n_snapshots; /* downloads of active traces that are open */
     struct tp_engine_stats stats;

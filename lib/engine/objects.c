@@ -159,6 +159,17 @@ int tp_trace_find(struct tp_engine *e, struct tp_str id, struct tp_trace **out,
     return TP_OK;
 }
 
+struct tp_trace *tp_trace_next_active(struct tp_engine *e, size_t *cursor)
+{
+    void *job;
+
+    while (e->n_active > 0 && tp_strmap_next(&e->jobs, cursor, NULL, &job)) {
+        if (((struct tp_job *)job)->active != NULL)
+            return ((struct tp_job *)job)->active;
+    }
+    return NULL;
+}
+
 bool tp_trace_is_active(const struct tp_trace *t)
 {
     return !tp_session_state_is_final(t->session.state);

@@ -54,6 +54,10 @@ void tp_trace_unref(struct tp_trace *t);
 int tp_trace_find(struct tp_engine *e, struct tp_str id, struct tp_trace **out,
                   struct tp_problem *problem, struct tp_err *err);
 
+/* Step through the active traces, one a job, in no order; cursor starts at 0. NULL at
+ * the end. The present one may end meanwhile. */
+struct tp_trace *tp_trace_next_active(struct tp_engine *e, size_t *cursor);
+
 /* Whether it is not final. */
 bool tp_trace_is_active(const struct tp_trace *t);
 

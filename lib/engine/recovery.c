@@ -393,6 +393,7 @@ static void resume(struct loading *l, struct tp_trace *t)
     resume_session(t, l->now);
     if (!tp_trace_is_active(t)) {
         t->is_purging = t->session.state == TP_SESSION_CANCELLED;
+        l->e->has_purges = l->e->has_purges || t->is_purging;
         t->is_broken = false;
         tp_typemap_unref(t->types);
         t->types = NULL;

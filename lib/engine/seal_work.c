@@ -50,15 +50,17 @@ static struct tp_stream *next_stream(const struct tp_trace *t, struct tp_now now
     return NULL;
 }
 
-/* Oldest trace first. The lock is held. */
+/* Of the oldest trace first. The lock is held. */
 static struct tp_stream *find_stream(struct tp_engine *e, struct tp_now now)
 {
     struct tp_stream *found = NULL;
+    struct tp_trace *t;
+    size_t cursor = 0;
 
-    for (struct tp_trace *t = e->newest; t != NULL && e->n_active > 0; t = t->older) {
+    while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
         struct tp_stream *s = next_stream(t, now);
 
-        if (s != NULL)
+        if (s != NULL && (found == NULL || strcmp(t->id, found->trace->id) < 0))
             found = s;
     }
     return found;
@@ -66,11 +68,10 @@ static struct tp_stream *find_stream(struct tp_engine *e, struct tp_now now)
 
 bool tp_engine_has_work(struct tp_engine *e)
 {
-    struct tp_now whenever = {UINT64_MAX, UINT64_MAX};
     bool has_work;
 
     tp_lock_take(&e->lock);
-    has_work = find_stream(e, whenever) != NULL;
+    has_work = find_stream(e, e->seen) != NULL;
     tp_lock_give(&e->lock);
     return has_work;
 }

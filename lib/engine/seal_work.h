@@ -27,7 +27,7 @@ void tp_work_run(struct tp_work *work);
 /* Give it back, run or not (not run: it is handed out again); takes `work`. */
 void tp_engine_work_done(struct tp_engine *e, struct tp_work *work, struct tp_now now);
 
-/* Whether tp_engine_next_work() would give one; cheap. */
+/* Whether tp_engine_next_work() would give one at the time of the last tick; cheap. */
 bool tp_engine_has_work(struct tp_engine *e);
 
 #endif

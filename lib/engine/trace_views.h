@@ -138,7 +138,8 @@ struct tp_trace_view {
 
     struct tp_counts totals; /* of all streams */
     uint64_t bytes;          /* on disk */
-    uint64_t late_batches;   /* posted after the end: refused */
+    uint64_t late_batches;   /* posted after the end: refused; what comes when the
+                                trace has ended is counted until a restart */
     uint64_t late_events;    /* in those of them that were read */
     struct tp_pool *pool;    /* private: what all of it lives in */
 };

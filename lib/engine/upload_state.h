@@ -1,0 +1,47 @@
+/*
+ * upload_state.h - an upload on its way, and the half of it that appends.
+ *
+ * For uploads.c (begin, feed, the body's end) and upload_commit.c (the rest).
+ */
+#ifndef TP_ENGINE_UPLOAD_STATE_H
+#define TP_ENGINE_UPLOAD_STATE_H
+
+#include "engine/model.h"
+#include "trace/ingest.h"
+
+struct tp_upload {
+    struct tp_engine *e;
+    struct tp_trace *trace; /* referred to */
+    struct tp_stream *stream;
+    struct tp_filter *filter; /* referred to */
+    struct tp_typemap *types; /* referred to */
+    enum tp_upload_kind kind;
+    enum tp_upload_form form;
+    enum tp_upload_encoding encoding;
+    bool has_seq;
+    uint64_t seq;
+    struct tp_ingest *ingest; /* made with the first bytes, which tell the form */
+    const struct tp_ingest_result *result;
+    uint64_t received_bytes;
+    int failed; /* TP_OK, or what every further call answers */
+    struct tp_err failure;
+    struct tp_problem problem;
+    struct tp_now begun;
+    bool is_detached; /* no longer counted in n_uploads of the trace */
+    bool is_over;     /* committed or refused: only to be freed */
+};
+
+/* Whether a trace takes data now. Control lock held. */
+bool tp_upload_is_welcome(const struct tp_trace *t);
+
+/* Count and refuse a batch that comes when the trace takes none: TP_ESTATE. Control
+ * lock held. */
+int tp_upload_refuse(struct tp_trace *t, uint64_t n_events, struct tp_problem *problem,
+                     struct tp_err *err);
+
+/* Tell the reader that the body is complete: sets u->result. Errors as
+ * tp_upload_commit(). */
+int tp_upload_finish_body(struct tp_upload *u, struct tp_problem *problem,
+                          struct tp_err *err);
+
+#endif
