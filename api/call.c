@@ -2,9 +2,9 @@
  * call.c - taking a request line apart.
  *
  * The library below us would decode the path before we see it, and a "%00" or "%2F" in
- * it could no longer be told from what it stands for; so the target comes here as it was
- * sent. All decoded text of a call lives in one buffer that is sized beforehand: decoding
- * never makes text longer.
+ * it could no longer be told from what it stands for; so the target comes here as it
+ * was sent. All decoded text of a call lives in one buffer that is sized beforehand:
+ * decoding never makes text longer.
  */
 #include "api/call.h"
 

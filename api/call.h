@@ -92,8 +92,8 @@ struct tp_call_stream {
                 struct tp_err *err);
     /* Whether read() would give something; cheap. NULL when it never says TP_EAGAIN. */
     bool (*ready)(void *arg, struct tp_now now);
-    /* Say goodbye: the service stops, so that the stream should end with the next read().
-     * NULL when it ends by itself. */
+    /* Say goodbye: the service stops, so that the stream should end with the next
+     * read(). NULL when it ends by itself. */
     void (*stop)(void *arg);
     void (*close)(void *arg);
 };

@@ -60,7 +60,8 @@ static bool next_entry(const struct tp_call *call, const char *key, size_t *para
     return false;
 }
 
-/* Room for the entries of a list. False with the answer made when there are too many. */
+/* Room for the entries of a list. False with the answer made when there are too many.
+ * */
 static bool make_room(struct tp_call *call, const char *key, size_t each, size_t *n,
                       void **out)
 {

@@ -15,7 +15,8 @@
 
 struct tp_call;
 
-/* Plain data; the zero value is ready. request borrows from the call and from the rest. */
+/* Plain data; the zero value is ready. request borrows from the call and from the rest.
+ * */
 struct tp_download_params {
     struct tp_engine_download_request request;
     uint32_t *ranks;      /* owned */

@@ -1,8 +1,9 @@
 /*
  * http_fields.c - small parsers of header fields.
  *
- * Several ranges in one request are answered with the whole, which RFC 9110 14.2 allows:
- * no client of traces needs multipart/byteranges, and servers have been hurt by it.
+ * Several ranges in one request are answered with the whole, which RFC 9110 14.2
+ * allows: no client of traces needs multipart/byteranges, and servers have been hurt by
+ * it.
  */
 #include "api/http_fields.h"
 

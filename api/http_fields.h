@@ -36,7 +36,8 @@ bool tp_etag_is_listed(struct tp_str header, struct tp_str etag);
 /* Whether an If-Range header lets a range through: it is absent or the very tag. */
 bool tp_etag_allows_range(struct tp_str header, struct tp_str etag);
 
-/* A coding of an answer; the order is that of preference when a client does not care. */
+/* A coding of an answer; the order is that of preference when a client does not care.
+ * */
 enum tp_accept {
     TP_ACCEPT_GZIP,
     TP_ACCEPT_ZSTD,

@@ -2,7 +2,8 @@
  * json_in.c - json-c behind checks.
  *
  * json_object_array_length() on something that is no array asserts, and getters of the
- * wrong type convert silently ("12" becomes 12); so the type is looked at first, always.
+ * wrong type convert silently ("12" becomes 12); so the type is
+ * looked at first, always.
  * Integers beyond 64 bits are clamped by json-c: the extreme values are refused.
  */
 #include "api/json_in.h"

@@ -2,8 +2,8 @@
  * json_out.c - a writer for control answers: small, without a tree in between.
  *
  * json-c would build the answer as objects first; for a body of 300 bytes that costs
- * more than the rest of the request. Against base/json_doc.h it spares the caller a call
- * for each key, and knows times and members that are left out or null.
+ * more than the rest of the request. Against base/json_doc.h it spares the caller a
+ * call for each key, and knows times and members that are left out or null.
  */
 #include "api/json_out.h"
 

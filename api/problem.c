@@ -1,8 +1,8 @@
 /*
  * problem.c - one writer for every refusal.
  *
- * A program reads `type` and the members that belong to it; `detail` is for people. When
- * there is no memory left for a body, the status alone goes out.
+ * A program reads `type` and the members that belong to it; `detail` is for people.
+ * When there is no memory left for a body, the status alone goes out.
  */
 #include "api/problem.h"
 
@@ -12,6 +12,7 @@
 
 #include "api/json_in.h"
 #include "base/utf8.h"
+#include "core/limits.h"
 #include "engine/problem.h"
 
 #define DETAIL_BYTES 768
@@ -88,6 +89,24 @@ void tp_problem_parameter(struct tp_call *call, const char *parameter,
     va_start(args, format);
     answer(call, TP_FAULT_INVALID_PARAMETER, parameter, format, args);
     va_end(args);
+}
+
+void tp_problem_limit_answer(struct tp_call *call, enum tp_fault fault,
+                             const char *name, uint64_t max, const char *format, ...)
+{
+    const struct tp_limit_info *info = tp_limits_find(tp_str_of(name));
+    char detail[DETAIL_BYTES];
+    struct tp_json_out o;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(detail, sizeof(detail), format, args);
+    va_end(args);
+    tp_problem_open(call, fault, detail, &o);
+    tp_json_out_text(&o, "limit", name);
+    tp_json_out_text(&o, "unit", info == NULL ? "" : info->unit);
+    tp_json_out_u64(&o, "max", max);
+    tp_problem_close(call, &o);
 }
 
 void tp_problem_body(struct tp_call *call, const struct tp_json_in *in)

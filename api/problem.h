@@ -37,6 +37,15 @@ void tp_problem_close(struct tp_call *call, struct tp_json_out *o);
 void tp_problem_engine(struct tp_call *call, int code, const struct tp_problem *problem,
                        const struct tp_err *err);
 
+/*
+ * Answer with a limit that is exceeded: its name, unit and value are in the answer.
+ *
+ * name  as in core/limits.h, such as "max-body-bytes". max  its value.
+ */
+void tp_problem_limit_answer(struct tp_call *call, enum tp_fault fault,
+                             const char *name, uint64_t max, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
 /* Answer with the failure of reading a control body. */
 void tp_problem_body(struct tp_call *call, const struct tp_json_in *in);
 

@@ -1,8 +1,8 @@
 /*
  * rest.c - matching, and the rules that hold for all routes.
  *
- * A body that is refused is still read to its end where that is cheap: an answer that is
- * sent while the client still writes is often lost, since the kernel resets the
+ * A body that is refused is still read to its end where that is cheap: an answer that
+ * is sent while the client still writes is often lost, since the kernel resets the
  * connection when unread bytes are left at close. DRAIN_BYTES bounds that politeness.
  */
 #include "api/rest.h"
@@ -109,7 +109,8 @@ static struct tp_str take_segment(struct tp_str *s)
     return segment;
 }
 
-/* Whether a path matches a pattern; what stands for {...} is left in arg, not decoded. */
+/* Whether a path matches a pattern; what stands for {...} is left in arg, not decoded.
+ * */
 static bool matches(const char *pattern, struct tp_str path, struct tp_str *arg)
 {
     struct tp_str rest = tp_str_of(pattern);
@@ -129,7 +130,8 @@ static bool matches(const char *pattern, struct tp_str path, struct tp_str *arg)
     return rest.len == 0 && path.len == 0;
 }
 
-/* The bits of the methods that a path has; the route of ours, if any, in call->route. */
+/* The bits of the methods that a path has; the route of ours, if any, in call->route.
+ * */
 static unsigned find_route(struct tp_call *call, struct tp_str path, struct tp_str *arg)
 {
     enum tp_method wanted = call->method == TP_METHOD_HEAD ? TP_METHOD_GET
@@ -258,16 +260,9 @@ static const char *limit_name(const struct tp_call *call)
 
 static void refuse_size(struct tp_call *call)
 {
-    struct tp_json_out o;
-    char detail[160];
-
-    snprintf(detail, sizeof(detail), "the body is longer than the %llu bytes of %s",
-             (unsigned long long)body_limit(call), limit_name(call));
-    tp_problem_open(call, TP_FAULT_BODY_TOO_LARGE, detail, &o);
-    tp_json_out_text(&o, "limit", limit_name(call));
-    tp_json_out_text(&o, "unit", "bytes");
-    tp_json_out_u64(&o, "max", body_limit(call));
-    tp_problem_close(call, &o);
+    tp_problem_limit_answer(call, TP_FAULT_BODY_TOO_LARGE, limit_name(call),
+                            body_limit(call), "the body is longer than %llu bytes",
+                            (unsigned long long)body_limit(call));
     call->is_refused = true;
     call->must_close = true;
 }

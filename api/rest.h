@@ -1,8 +1,8 @@
 /*
  * rest.h - the routes of the REST API, and the steps of a call.
  *
- * call.h tells in which order these are called. They never fail towards the server: what
- * goes wrong becomes the answer.
+ * call.h tells in which order these are called. They never fail towards the server:
+ * what goes wrong becomes the answer.
  */
 #ifndef TP_API_REST_H
 #define TP_API_REST_H

@@ -16,8 +16,11 @@
 #include "engine/problem.h"
 #include "engine/types.h"
 
-static const char *const spec_fields[] = {"plugin", "type_name", "description", "kind",
-                                          "unit",   "job",       NULL};
+static const char *const spec_fields[] = {"plugin", "type_name", "description",
+                                          "kind",   "unit",      NULL};
+static const char *const single_fields[] = {"plugin", "type_name", "description",
+                                            "kind",   "unit",      "job",
+                                            NULL};
 static const char *const batch_fields[] = {"types", "job", NULL};
 
 static void write_warning(struct tp_json_out *o, const struct tp_type_view *t,
@@ -88,25 +91,9 @@ static void read_spec(struct tp_json_in *in, struct json_object *obj, const char
         spec->kind = (enum tp_type_kind)found;
 }
 
-/* The job may be named beside the types or in each of them, but it is one job. */
-static void read_job(struct tp_json_in *in, struct json_object *obj, const char *path,
-                     struct tp_str *job)
-{
-    struct tp_str s = tp_json_in_str(in, obj, path, "job");
-
-    if (s.len == 0)
-        return;
-    if (job->len > 0 && !tp_str_equal(s, *job))
-        tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, "job",
-                        "all types of one request must be of one job, not '%.64s' and "
-                        "'%.64s'",
-                        job->ptr, s.ptr);
-    *job = s;
-}
-
 /* Read the specs of a batch. *out is for the caller to free. */
 static void read_batch(struct tp_json_in *in, struct tp_call *call,
-                       struct tp_type_spec **out, size_t *n, struct tp_str *job)
+                       struct tp_type_spec **out, size_t *n)
 {
     size_t most = (size_t)call->service->limits->types_per_request;
     struct json_object *array;
@@ -139,7 +126,6 @@ static void read_batch(struct tp_json_in *in, struct tp_call *call,
         }
         tp_json_in_known(in, item, path, spec_fields);
         read_spec(in, item, path, &(*out)[i]);
-        read_job(in, item, path, job);
     }
 }
 
@@ -204,9 +190,9 @@ void tp_rest_register_types(struct tp_call *call)
         is_batch = tp_json_in_has(in.root, "types");
         job = tp_json_in_str(&in, in.root, "", "job");
         if (is_batch) {
-            read_batch(&in, call, &specs, &n, &job);
+            read_batch(&in, call, &specs, &n);
         } else {
-            tp_json_in_known(&in, in.root, "", spec_fields);
+            tp_json_in_known(&in, in.root, "", single_fields);
             read_spec(&in, in.root, "", &single);
         }
     }

@@ -40,7 +40,8 @@ static bool events_form(struct tp_call *call, struct tp_upload_request *request)
     return true;
 }
 
-/* A file says by its first bytes what it is; the content type must only not contradict. */
+/* A file says by its first bytes what it is; the content type must only not contradict.
+ * */
 static bool file_form(struct tp_call *call, struct tp_upload_request *request)
 {
     static const char *const types[] = {

@@ -1,8 +1,8 @@
 /*
  * rest_uploads.h - POST of events and files.
  *
- * The body goes to the engine piece by piece, so memory does not grow with it. One thread
- * at a time.
+ * The body goes to the engine piece by piece, so memory does not grow with it. One
+ * thread at a time.
  */
 #ifndef TP_API_REST_UPLOADS_H
 #define TP_API_REST_UPLOADS_H
@@ -18,7 +18,8 @@ enum tp_coding { TP_CODING_IDENTITY, TP_CODING_GZIP, TP_CODING_OTHER };
 /* The coding that the headers of a call name. In rest.c. */
 enum tp_coding tp_rest_coding(const struct tp_call *call);
 
-/* Whether the Content-Type of a call is `type`, without parameters and case. In rest.c. */
+/* Whether the Content-Type of a call is `type`, without parameters and case. In rest.c.
+ * */
 bool tp_rest_media_is(const struct tp_call *call, const char *type);
 
 /* Check content type and parameters and open the upload. Returns false when it is

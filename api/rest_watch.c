@@ -1,10 +1,10 @@
 /*
  * rest_watch.c - what a watch has told its client already, and what it tells next.
  *
- * A watch asks for the version of the trace, which is cheap, and looks at the trace only
- * when that has grown, at most every LOOK_NS. A move is told then; other changes wait
- * until PROGRESS_NS have passed since the last message, so that a trace under load costs
- * two messages a second.
+ * A watch asks for the version of the trace, which is cheap, and looks at the trace
+ * only when that has grown, at most every LOOK_NS. A move is told then; other changes
+ * wait until PROGRESS_NS have passed since the last message, so that a trace under load
+ * costs two messages a second.
  */
 #include "api/rest_watch.h"
 
@@ -17,6 +17,7 @@
 #include "api/problem.h"
 #include "api/service.h"
 #include "api/trace_json.h"
+#include "core/limits.h"
 #include "core/session.h"
 #include "engine/problem.h"
 #include "engine/trace_views.h"
@@ -170,8 +171,9 @@ static bool take_place(struct tp_call *call)
     if (call->service->watch_count == NULL ||
         call->service->watch_count(call->service->arg, 1))
         return true;
-    tp_problem_answer(call, TP_FAULT_LIMIT_EXCEEDED,
-                      "too many watches are open; max-watchers is the limit");
+    tp_problem_limit_answer(call, TP_FAULT_LIMIT_EXCEEDED, "max-watchers",
+                            call->service->limits->watchers,
+                            "too many watches are open");
     tp_call_header(call, "Retry-After", "5");
     return false;
 }

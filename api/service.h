@@ -3,8 +3,8 @@
  * what only the process around them knows.
  *
  * Plain data, filled by the server before the first call and constant from then on; so
- * any thread may read it. The callbacks may be called from any thread. The room holds no
- * state of its own.
+ * any thread may read it. The callbacks may be called from any thread. The room holds
+ * no state of its own.
  */
 #ifndef TP_API_SERVICE_H
 #define TP_API_SERVICE_H

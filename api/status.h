@@ -1,8 +1,8 @@
 /*
  * status.h - the one table of faults: their URN, HTTP status and title.
  *
- * Codes of the engine become statuses here and nowhere else. Pure functions over a const
- * table; safe from any thread.
+ * Codes of the engine become statuses here and nowhere else. Pure functions over a
+ * const table; safe from any thread.
  */
 #ifndef TP_API_STATUS_H
 #define TP_API_STATUS_H

@@ -14,8 +14,8 @@
 #define TP_SYNC_COUNTS_MAX 16
 #define TP_SYNC_WAIT_MAX_MS 30000
 
-/* Plain data; the zero value is ready. Borrows from the parsed body; request points into
- * the struct, so it must not be copied. */
+/* Plain data; the zero value is ready. Borrows from the parsed body; request points
+ * into the struct, so it must not be copied. */
 struct tp_sync_body {
     struct tp_sync_request request;
     struct tp_sync_ack acks[TP_SYNC_ACKS_MAX];
@@ -24,7 +24,8 @@ struct tp_sync_body {
                          TP_SYNC_WAIT_MAX_MS */
 };
 
-/* Read a body that tp_json_in_parse() has parsed; in->code tells whether it is right. */
+/* Read a body that tp_json_in_parse() has parsed; in->code tells whether it is right.
+ * */
 void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * trace_request.c - every member of POST /traces, with its type and range.
  *
- * The lists of texts share one array, which is made as large as the limits allow lists to
- * be only when there are lists at all.
+ * The lists of texts share one array, which is made as large as the limits allow lists
+ * to be only when there are lists at all.
  */
 #include "api/trace_request.h"
 

@@ -1,8 +1,8 @@
 /*
  * blob_fs.h - blobs as files of one directory.
  *
- * Implements struct tp_blobs of base/blob.h with a directory descriptor and openat(), so
- * that a later rename or mount of the path changes nothing. It knows no trace and no
+ * Implements struct tp_blobs of base/blob.h with a directory descriptor and openat(),
+ * so that a later rename or mount of the path changes nothing. It knows no trace and no
  * format. The thread rules are those of base/blob.h.
  */
 #ifndef TP_SERVER_BLOB_FS_H

@@ -1,8 +1,8 @@
 /*
  * config.c - the table, and three readers that feed it.
  *
- * A reader finds a name in the table (or among the limits) and gives text to set(). Lists
- * are replaced by a source of higher rank, never mixed with it.
+ * A reader finds a name in the table (or among the limits) and gives text to set().
+ * Lists are replaced by a source of higher rank, never mixed with it.
  */
 #include "server/config.h"
 
@@ -182,7 +182,8 @@ static int fail_unknown(struct tp_str name, struct tp_err *err)
                    len, name.ptr, (int)near.found[0].name.len, near.found[0].name.ptr);
 }
 
-/* The limit of exactly that name; the shorter forms of tp_limits_find() are not flags. */
+/* The limit of exactly that name; the shorter forms of tp_limits_find() are not flags.
+ * */
 static bool is_limit(struct tp_str name)
 {
     const struct tp_limit_info *info = tp_limits_find(name);

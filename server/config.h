@@ -1,11 +1,11 @@
 /*
  * config.h - every setting of the service, from one table.
  *
- * A setting is a flag (--data-dir DIR), an environment variable (TRACEPLANE_DATA_DIR) and
- * a line of the file named by --config (data-dir = DIR). A flag wins over the
- * environment, that over the file, that over the default. The limits of core/limits.h are
- * settings like the others. It opens nothing but that file. Filled once before threads
- * start, then constant.
+ * A setting is a flag (--data-dir DIR), an environment variable (TRACEPLANE_DATA_DIR)
+ * and a line of the file named by --config (data-dir = DIR). A flag wins over the
+ * environment, that over the file, that over the default. The limits of core/limits.h
+ * are settings like the others. It opens nothing but that file. Filled once before
+ * threads start, then constant.
  */
 #ifndef TP_SERVER_CONFIG_H
 #define TP_SERVER_CONFIG_H

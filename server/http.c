@@ -3,21 +3,22 @@
  *
  * A pool of threads behind one socket is unbalanced: a burst of connections often lands
  * on one thread. So each thread is a daemon with a listening socket of its own on the
- * same port, and the kernel spreads connections. A unix socket cannot be shared that way
- * and has one daemon.
+ * same port, and the kernel spreads connections. A unix socket cannot be shared that
+ * way and has one daemon.
  *
  * The list of connections is looked through a few times a second for what the library
  * does not notice:
  *
- * - A client that sends a byte of a header now and then never is silent, which is the only
+ * - A client that sends a byte of a header now and then never is silent, which is the
+ * only
  *   timeout that there is. A connection that has been without a request for longer than
  *   silence may last is shut.
  * - Events are edge-triggered, and a short read counts as "nothing left": the end of a
  *   body that came together with the end of the connection is missed. A connection that
  *   owes us a body and is at its end is shut.
  * - A connection that broke off is taken out of the lists when its thread wakes up the
- *   next time, which on a quiet service may be never. To "resume" a connection that is not
- *   suspended wakes the thread up and does nothing else.
+ *   next time, which on a quiet service may be never. To "resume" a connection that is
+ *   not suspended wakes the thread up and does nothing else.
  */
 #include "server/http.h"
 
@@ -132,7 +133,7 @@ static struct tp_conn *open_conn(struct daemon_slot *slot, struct MHD_Connection
     c->fd = info == NULL ? -1 : info->connect_fd;
     c->idle_since_ns = tp_clock_ns(CLOCK_MONOTONIC);
     name_peer(c, name, sizeof(name));
-    c->peer = tp_peers_enter(app->peers, name, &may_stay);
+    c->peer = tp_peers_enter(app->peers, name, &may_stay, &c->is_over_peer_limit);
     c->is_over_limit = !may_stay;
     if (!may_stay)
         atomic_fetch_add(&app->metrics.refused, 1);
@@ -231,6 +232,15 @@ static void on_library_log(void *cls, const char *format, va_list args)
     tp_log(&app->log, TP_LOG_DEBUG, "http", "message", text, NULL);
 }
 
+/* Headers up to their limit must fit, so that it is we who refuse longer ones. */
+static size_t buffer_bytes(const struct tp_config *config)
+{
+    uint64_t headers = config->limits.header_bytes;
+
+    return (size_t)(config->http_buffer_bytes > headers ? config->http_buffer_bytes
+                                                        : headers + 1024);
+}
+
 static int start_daemon(struct tp_http *http, int fd, bool is_unix, struct tp_err *err)
 {
     struct tp_app *app = http->app;
@@ -248,7 +258,7 @@ static int start_daemon(struct tp_http *http, int fd, bool is_unix, struct tp_er
         leave_escaped, NULL, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)app->config->limits.connections + CONNECTION_SLACK,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)app->config->idle_timeout_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)app->config->http_buffer_bytes,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, buffer_bytes(app->config),
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1,
         MHD_OPTION_END);
     if (slot->daemon == NULL)

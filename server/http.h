@@ -30,8 +30,8 @@ void tp_http_quiesce(struct tp_http *http);
 /* Whether no connection has a request in progress. */
 bool tp_http_is_idle(struct tp_http *http);
 
-/* Close what is open and end the threads. All held calls must have been resumed. NULL is
- * allowed. */
+/* Close what is open and end the threads. All held calls must have been resumed. NULL
+ * is allowed. */
 void tp_http_stop(struct tp_http *http);
 
 #endif

@@ -6,10 +6,10 @@
  *                        |                    \-----> WAITING --+-----+
  *                        \--refused early-----------------------------/
  *
- * Two traps of the library shape this: an answer (or a suspension) in the first call of a
- * request closes the connection afterwards, so that is done only where closing is meant;
- * and during the body no answer can be queued at all, so a refusal waits for the end of
- * the body, which is read and thrown away.
+ * Two traps of the library shape this: an answer (or a suspension) in the first call of
+ * a request closes the connection afterwards, so that is done only where closing is
+ * meant; and during the body no answer can be queued at all, so a refusal waits for the
+ * end of the body, which is read and thrown away.
  */
 #include "server/http_conn.h"
 
@@ -18,6 +18,7 @@
 
 #include "api/problem.h"
 #include "api/rest.h"
+#include "core/limits.h"
 #include "server/app.h"
 #include "server/clock.h"
 #include "server/peers.h"
@@ -72,6 +73,22 @@ static bool is_field_value(const char *s, size_t n)
     return true;
 }
 
+/* The request line and headers together are limited; the library's memory is more. */
+static bool check_headers(struct tp_conn *c)
+{
+    uint64_t most = c->app->config->limits.header_bytes;
+
+    if (c->header_bytes + c->target.len <= most)
+        return true;
+    tp_problem_limit_answer(&c->call, TP_FAULT_HEADERS_TOO_LARGE, "max-header-bytes",
+                            most,
+                            "the request line and headers have more than %llu bytes",
+                            (unsigned long long)most);
+    c->call.is_refused = true;
+    c->call.must_close = true;
+    return false;
+}
+
 static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *key,
                                   size_t key_size, const char *value, size_t value_size)
 {
@@ -79,6 +96,7 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
     int i = tp_header_find((struct tp_str){key, key_size});
 
     (void)kind;
+    c->header_bytes += key_size + value_size + 4; /* ": " and the line's end */
     if (!is_token(key, key_size))
         c->seen.has_odd_name = true;
     if (value != NULL && !is_field_value(value, value_size))
@@ -109,18 +127,25 @@ static void read_length(struct tp_call *call)
 /* Refuse what the limits of the peer do not allow. */
 static bool check_peer(struct tp_conn *c)
 {
-    if (c->is_over_limit) {
-        tp_problem_answer(&c->call, TP_FAULT_BUSY, "too many connections are open");
-        c->call.must_close = true;
+    const struct tp_limits *limits = &c->app->config->limits;
+
+    if (c->is_over_limit && c->is_over_peer_limit) {
+        tp_problem_limit_answer(&c->call, TP_FAULT_BUSY, "max-connections-per-peer",
+                                limits->connections_per_peer,
+                                "too many connections from one place are open");
+    } else if (c->is_over_limit) {
+        tp_problem_limit_answer(&c->call, TP_FAULT_BUSY, "max-connections",
+                                limits->connections, "too many connections are open");
     } else if (c->app->is_stopping) {
         tp_problem_answer(&c->call, TP_FAULT_NOT_READY, "the service stops");
-        c->call.must_close = true;
     } else if (!tp_peers_request(c->app->peers, c->peer, c->begun_ns)) {
-        tp_problem_answer(&c->call, TP_FAULT_TOO_MANY_REQUESTS,
-                          "more requests a second than max-requests-per-s");
+        tp_problem_limit_answer(&c->call, TP_FAULT_TOO_MANY_REQUESTS,
+                                "max-requests-per-s", limits->requests_per_s,
+                                "too many requests a second");
     } else {
         return true;
     }
+    c->call.must_close = c->call.fault != TP_FAULT_TOO_MANY_REQUESTS;
     tp_call_header(&c->call, "Retry-After", "1");
     c->call.is_refused = true;
     return false;
@@ -129,6 +154,7 @@ static bool check_peer(struct tp_conn *c)
 static void see_request(struct tp_conn *c, const char *method, const char *version)
 {
     memset(&c->seen, 0, sizeof(c->seen));
+    c->header_bytes = 0;
     c->seen.is_http_1_1 = strcmp(version, "HTTP/1.1") == 0;
     c->seen.is_unix = c->is_unix;
     c->call.method = method_of(method);
@@ -144,7 +170,7 @@ static enum MHD_Result on_headers(struct tp_conn *c, const char *method,
 
     see_request(c, method, version);
     c->step = TP_CONN_BODY;
-    if (tp_http_guard(c->app->config, &c->seen, call)) {
+    if (check_headers(c) && tp_http_guard(c->app->config, &c->seen, call)) {
         read_length(call);
         if (check_peer(c))
             tp_rest_begin(call);
@@ -153,8 +179,8 @@ static enum MHD_Result on_headers(struct tp_conn *c, const char *method,
     }
     if (!call->is_refused || !call->has_body)
         return MHD_YES;
-    /* Nobody should send a body that is refused: answer now where the client waits for a
-     * word, or where there is too much of it. Both close the connection. */
+    /* Nobody should send a body that is refused: answer now where the client waits for
+     * a word, or where there is too much of it. Both close the connection. */
     if (c->seen.count[TP_HEADER_EXPECT] > 0 ||
         (call->has_content_length && call->content_length > POLITE_BYTES)) {
         call->must_close = true;

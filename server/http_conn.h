@@ -35,7 +35,8 @@ struct tp_conn {
     struct MHD_Connection *mhd;
     struct tp_peer *peer;
     bool is_unix;
-    bool is_over_limit; /* its first request is answered by 503 */
+    bool is_over_limit;      /* its first request is answered by 503, because of */
+    bool is_over_peer_limit; /* ... this limit, or that of all connections */
     int fd;
     struct tp_conn *next, *prev;    /* of the list of http.c, guarded by its lock */
     _Atomic uint64_t idle_since_ns; /* monotonic; 0 while a request runs */
@@ -45,6 +46,7 @@ struct tp_conn {
     _Atomic enum tp_conn_step step;
     _Atomic bool is_gone; /* its client went away while it was suspended */
     struct tp_http_seen seen;
+    size_t header_bytes; /* of its headers */
     struct tp_call call;
     struct tp_buf target; /* a copy of the request line's address */
     uint64_t begun_ns;    /* monotonic */

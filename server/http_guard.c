@@ -1,11 +1,13 @@
 /*
- * http_guard.c - RFC 9112 section 6.3 and 3.2 by the letter, and the browser's two traps.
+ * http_guard.c - RFC 9112 section 6.3 and 3.2 by the letter, and the browser's two
+ * traps.
  *
- * DNS rebinding: a page of evil.example whose name suddenly resolves to 127.0.0.1 reaches
- * us with its own name in Host. Only loopback names and configured ones are answered.
+ * DNS rebinding: a page of evil.example whose name suddenly resolves to 127.0.0.1
+ * reaches us with its own name in Host. Only loopback names and configured ones are
+ * answered.
  *
- * CSRF: a page may send simple POSTs to any address. Browsers put the page's origin into
- * Origin on such requests; anything but our own or a configured one is refused, on
+ * CSRF: a page may send simple POSTs to any address. Browsers put the page's origin
+ * into Origin on such requests; anything but our own or a configured one is refused, on
  * every method. Programs that are no browser send no Origin.
  */
 #include "server/http_guard.h"

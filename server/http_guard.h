@@ -2,8 +2,8 @@
  * http_guard.h - what a request must not be, whatever it asks for.
  *
  * The library below is lenient where a proxy in front of it may understand a request
- * differently (smuggling), and knows nothing of browsers (DNS rebinding, CSRF). Pure over
- * the call; any thread.
+ * differently (smuggling), and knows nothing of browsers (DNS rebinding, CSRF). Pure
+ * over the call; any thread.
  */
 #ifndef TP_SERVER_HTTP_GUARD_H
 #define TP_SERVER_HTTP_GUARD_H
@@ -26,8 +26,8 @@ struct tp_http_seen {
 /*
  * Check the request line and headers of a call.
  *
- * Returns true when it is fine. Otherwise the call has its answer, must_close is set for
- * what can desynchronise a connection, and is_refused is true.
+ * Returns true when it is fine. Otherwise the call has its answer, must_close is set
+ * for what can desynchronise a connection, and is_refused is true.
  */
 bool tp_http_guard(const struct tp_config *config, const struct tp_http_seen *seen,
                    struct tp_call *call);

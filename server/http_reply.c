@@ -170,10 +170,10 @@ static void stream_stop(void *arg)
 }
 
 /*
- * End an answer so that nobody takes it for a whole one. The library's own way, an error
- * from the reader, leaves the connection in its lists until the timeout when it was
- * suspended before; a write that fails does not. So the socket is shut, and a byte is
- * given that can no longer be sent.
+ * End an answer so that nobody takes it for a whole one. The library's own way, an
+ * error from the reader, leaves the connection in its lists until the timeout when it
+ * was suspended before; a write that fails does not. So the socket is shut, and a byte
+ * is given that can no longer be sent.
  */
 static ssize_t break_off(struct tp_conn *c, char *buf)
 {

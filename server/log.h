@@ -1,8 +1,8 @@
 /*
  * log.h - lines on standard error in logfmt: time, level, event, then key=value.
  *
- * One write(2) a line, so lines of several threads do not mix. It keeps nothing back and
- * never blocks longer than standard error does. Any function from any thread.
+ * One write(2) a line, so lines of several threads do not mix. It keeps nothing back
+ * and never blocks longer than standard error does. Any function from any thread.
  */
 #ifndef TP_SERVER_LOG_H
 #define TP_SERVER_LOG_H

@@ -1,5 +1,6 @@
 /*
- * metrics.h - numbers of the process and of the engine in the text format of Prometheus.
+ * metrics.h - numbers of the process and of the engine in the text format of
+ * Prometheus.
  *
  * Counting is lock-free and allowed from any thread. It decides nothing.
  */

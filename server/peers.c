@@ -74,14 +74,16 @@ static struct tp_peer *find_or_add(struct tp_peers *peers, const char *name)
     return peer;
 }
 
-struct tp_peer *tp_peers_enter(struct tp_peers *peers, const char *name, bool *may_stay)
+struct tp_peer *tp_peers_enter(struct tp_peers *peers, const char *name, bool *may_stay,
+                               bool *is_peer_full)
 {
     struct tp_peer *peer;
 
     pthread_mutex_lock(&peers->lock);
     peer = find_or_add(peers, name);
-    *may_stay = peer != NULL && peers->n_connections < peers->max_connections &&
-                peer->n_connections < peers->max_per_peer;
+    *is_peer_full = peer != NULL && peer->n_connections >= peers->max_per_peer;
+    *may_stay = peer != NULL && !*is_peer_full &&
+                peers->n_connections < peers->max_connections;
     if (peer != NULL) {
         peers->n_connections++;
         peer->n_connections++;

@@ -24,7 +24,8 @@ struct tp_peer {
 /*
  * Create the set.
  *
- * max_connections, max_per_peer  open at once; requests_per_s  of one peer, 0 = no limit.
+ * max_connections, max_per_peer  open at once; requests_per_s  of one peer, 0 = no
+ * limit.
  *
  * TP_ENOMEM.
  */
@@ -37,12 +38,13 @@ void tp_peers_free(struct tp_peers *peers);
 /*
  * Count a connection that was opened.
  *
- * may_stay  set to whether the limits allow it. It is counted in either case.
+ * may_stay      set to whether the limits allow it. It is counted in either case.
+ * is_peer_full  set to whether it is the limit of the peer that does not.
  *
  * Returns the peer, for tp_peers_leave(); NULL without memory.
  */
-struct tp_peer *tp_peers_enter(struct tp_peers *peers, const char *name,
-                               bool *may_stay);
+struct tp_peer *tp_peers_enter(struct tp_peers *peers, const char *name, bool *may_stay,
+                               bool *is_peer_full);
 
 /* The connection is closed. peer may be NULL. */
 void tp_peers_leave(struct tp_peers *peers, struct tp_peer *peer);

@@ -1,8 +1,8 @@
 /*
  * size_cache.h - the sizes of generated files that were counted before.
  *
- * The least recently used entry makes room. Any function from any thread, except new and
- * free.
+ * The least recently used entry makes room. Any function from any thread, except new
+ * and free.
  */
 #ifndef TP_SERVER_SIZE_CACHE_H
 #define TP_SERVER_SIZE_CACHE_H

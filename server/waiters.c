@@ -2,8 +2,9 @@
  * waiters.c - slots, an epoll set for hang-ups, and the ticker.
  *
  * A wake-up of the library costs time in proportion to all suspended connections, so
- * changes are gathered: after one look the next comes COALESCE_NS later at the earliest.
- * Without changes the thread sleeps until the engine's next deadline, at most IDLE_NS.
+ * changes are gathered: after one look the next comes COALESCE_NS later at the
+ * earliest. Without changes the thread sleeps until the engine's next deadline, at most
+ * IDLE_NS.
  *
  * `lock` guards the slots. Connections are suspended and resumed under it, so that a
  * resume can never come before the suspend that it belongs to. It is taken before the

@@ -3,9 +3,10 @@
  * that lets time pass.
  *
  * The thread calls tp_engine_tick(), pokes the workers when there is work, looks which
- * waiters are ready, and notices clients that have gone away. A waiter is known by a slot
- * and a generation, never by a pointer, so that a late event of a closed connection hits
- * nobody. Any function from any thread, except new, start, stop and free.
+ * waiters are ready, and notices clients that have gone away. A waiter is known by a
+ * slot and a generation, never by a pointer, so that a late event of a closed
+ * connection hits nobody. Any function from any thread, except new, start, stop and
+ * free.
  */
 #ifndef TP_SERVER_WAITERS_H
 #define TP_SERVER_WAITERS_H
@@ -21,7 +22,8 @@ struct tp_err;
 struct tp_waiters;
 struct tp_workers;
 
-/* What a waiter waits for. Called with the lock of the waiters held; it must be cheap. */
+/* What a waiter waits for. Called with the lock of the waiters held; it must be cheap.
+ * */
 typedef bool (*tp_ready_fn)(void *arg, struct tp_now now);
 
 /* One that waits. Plain data; copied. */

@@ -1,8 +1,8 @@
 /*
  * workers.h - threads for what takes long: sealing streams, opening downloads.
  *
- * One of the threads never seals, so that a slow call does not wait behind the seals of a
- * large trace. Any function from any thread, except start and stop.
+ * One of the threads never seals, so that a slow call does not wait behind the seals of
+ * a large trace. Any function from any thread, except start and stop.
  */
 #ifndef TP_SERVER_WORKERS_H
 #define TP_SERVER_WORKERS_H
@@ -28,8 +28,9 @@ int tp_workers_start(struct tp_engine *engine, size_t n_sealers,
                      void (*on_sealed)(void *arg), void *arg, struct tp_workers **out,
                      struct tp_err *err);
 
-/* Finish the running and the waiting tasks and end the threads; seals that have not begun
- * are left to the next start. Tasks that are posted later are refused. NULL is allowed. */
+/* Finish the running and the waiting tasks and end the threads; seals that have not
+ * begun are left to the next start. Tasks that are posted later are refused. NULL is
+ * allowed. */
 void tp_workers_stop(struct tp_workers *w);
 
 /* Release what is stopped. NULL is allowed. */
