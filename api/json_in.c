@@ -245,6 +245,14 @@ struct json_object *tp_json_in_object(struct tp_json_in *in, struct json_object 
     return member(in, obj, path, name, json_type_object, "an object");
 }
 
+void tp_json_in_limit(struct tp_json_in *in, const char *name, uint64_t max)
+{
+    if (!in->is_limit || in->limit != NULL)
+        return;
+    in->limit = name;
+    in->max = max;
+}
+
 struct json_object *tp_json_in_array(struct tp_json_in *in, struct json_object *obj,
                                      const char *path, const char *name, size_t max,
                                      size_t *n)
@@ -253,6 +261,7 @@ struct json_object *tp_json_in_array(struct tp_json_in *in, struct json_object *
 
     *n = v == NULL ? 0 : json_object_array_length(v);
     if (*n > max) {
+        in->is_limit = in->code == TP_OK;
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, name,
                         "'%s%s' has %zu entries; %zu is the most", path, name, *n, max);
         *n = 0;

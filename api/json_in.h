@@ -26,6 +26,9 @@ struct tp_json_in {
     int code;                        /* TP_OK, or of the first failure */
     enum tp_fault kind;              /* what the failure is to a client */
     char field[TP_JSON_FIELD_BYTES]; /* the field at fault; "" for the whole body */
+    bool is_limit;                   /* the failure is a limit that is exceeded, */
+    const char *limit;               /* of this name, */
+    uint64_t max;                    /* and this value */
     struct tp_err err;
 };
 
@@ -76,6 +79,9 @@ bool tp_json_in_bool(struct tp_json_in *in, struct json_object *obj, const char 
 /* An object, or NULL when absent. */
 struct json_object *tp_json_in_object(struct tp_json_in *in, struct json_object *obj,
                                       const char *path, const char *name);
+
+/* Say which limit it was, if the present failure is one that has no name yet. */
+void tp_json_in_limit(struct tp_json_in *in, const char *name, uint64_t max);
 
 /* An array, or NULL when absent; *n gets its length, 0 to max. */
 struct json_object *tp_json_in_array(struct tp_json_in *in, struct json_object *obj,

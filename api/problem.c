@@ -117,6 +117,13 @@ void tp_problem_body(struct tp_call *call, const struct tp_json_in *in)
                     in->err.message, &o);
     if (in->field[0] != '\0')
         tp_json_out_text(&o, "field", in->field);
+    if (in->limit != NULL) {
+        const struct tp_limit_info *info = tp_limits_find(tp_str_of(in->limit));
+
+        tp_json_out_text(&o, "limit", in->limit);
+        tp_json_out_text(&o, "unit", info == NULL ? "" : info->unit);
+        tp_json_out_u64(&o, "max", in->max);
+    }
     tp_problem_close(call, &o);
 }
 

@@ -100,6 +100,7 @@ static void read_batch(struct tp_json_in *in, struct tp_call *call,
 
     tp_json_in_known(in, in->root, "", batch_fields);
     array = tp_json_in_array(in, in->root, "", "types", most, n);
+    tp_json_in_limit(in, "max-types-per-request", most);
     if (in->code != TP_OK)
         return;
     if (*n == 0) {

@@ -79,6 +79,7 @@ static void read_filter(struct tp_json_in *in, const struct tp_limits *limits,
                    is_include ? "include" : "exclude", limits->filter_entries,
                    &spec->lists[i].items, &spec->lists[i].n);
     }
+    tp_json_in_limit(in, "max-filter-entries", limits->filter_entries);
     spec->min_duration_ns =
         tp_json_in_u64(in, filter, "filter.", "min_duration_ns", 0, INT64_MAX, 0);
 }
@@ -129,6 +130,7 @@ static void read_select(struct tp_json_in *in, const struct tp_limits *limits,
                &r->n_hosts);
     read_texts(in, body, select, "select.", "producers", limits->select_entries,
                &r->producers, &r->n_producers);
+    tp_json_in_limit(in, "max-select-entries", limits->select_entries);
 }
 
 static void read_when(struct tp_json_in *in, struct json_object *start,
@@ -227,6 +229,8 @@ static struct tp_str read_json(struct tp_json_in *in, const char *name, uint64_t
         fail_memory(in);
         return (struct tp_str){"", 0};
     }
+    in->is_limit = in->code == TP_OK && n > most;
+    tp_json_in_limit(in, "max-metadata-bytes", most);
     if (n > most)
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", name,
                         "'%s' has %zu bytes as JSON; %llu is the most", name, n,
