@@ -24,6 +24,7 @@
 #define FLAG_UNFINISHED 2u
 #define FLAG_ID_NUMBER 4u
 #define FLAG_ID_TEXT 8u
+#define FLAG_WIRE 16u /* what is in the place of `extra` are arguments */
 
 void tp_rec_names_fini(struct tp_rec_names *names)
 {
@@ -232,6 +233,27 @@ int tp_rec_encode(struct tp_rec_names *names, const struct tp_event *ev,
     return TP_OK;
 }
 
+int tp_rec_encode_wire(struct tp_rec_names *names, const struct tp_event *ev,
+                       struct tp_str wire, struct tp_buf *out, char **copy,
+                       struct tp_err *err)
+{
+    struct tp_event in = *ev;
+    size_t start = out->len;
+    struct tp_rec_head *h;
+    int rc;
+
+    assert(ev->n_args == 0 && ev->extra.len == 0);
+    in.extra = wire;
+    rc = tp_rec_encode(names, &in, out, err);
+    if (rc != TP_OK)
+        return rc;
+    h = (void *)(out->data + start);
+    h->flags |= FLAG_WIRE;
+    *copy = (char *)(h + 1) + (h->name_iid == 0 ? in.name.len : 0) +
+            (h->cat_iid == 0 ? in.cat.len : 0);
+    return TP_OK;
+}
+
 void tp_rec_args_fini(struct tp_rec_args *a)
 {
     free(a->args);
@@ -322,6 +344,11 @@ int tp_rec_decode(const struct tp_rec_names *names, const void *rec,
     ev->name = take_name(names, TP_REC_NAME, h->name_iid, h->name_len, &at);
     ev->cat = take_name(names, TP_REC_CAT, h->cat_iid, h->cat_len, &at);
     ev->extra = (struct tp_str){take_bytes(&at, h->extra_len), h->extra_len};
+    args->wire = (struct tp_str){NULL, 0};
+    if (h->flags & FLAG_WIRE) {
+        args->wire = ev->extra;
+        ev->extra = (struct tp_str){NULL, 0};
+    }
     for (uint32_t i = 0; i < h->n_args; i++)
         take_arg(names, &at, &args->args[i]);
     return TP_OK;

@@ -64,10 +64,21 @@ struct tp_rec_head {
 int tp_rec_encode(struct tp_rec_names *names, const struct tp_event *ev,
                   struct tp_buf *out, struct tp_err *err);
 
+/*
+ * As tp_rec_encode() for an event whose arguments are given as they will be written.
+ *
+ * wire  bytes; ev has no arguments and no `extra`.
+ * copy  where they are in out, until that changes.
+ */
+int tp_rec_encode_wire(struct tp_rec_names *names, const struct tp_event *ev,
+                       struct tp_str wire, struct tp_buf *out, char **copy,
+                       struct tp_err *err);
+
 /* Where a decoded event's arguments are; embed one, zero, and release it. */
 struct tp_rec_args {
     struct tp_arg *args;
     uint32_t cap;
+    struct tp_str wire; /* of a record of tp_rec_encode_wire(); else empty */
 };
 
 /* Release the arguments' memory. All-zero is allowed. */

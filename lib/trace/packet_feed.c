@@ -6,9 +6,11 @@
  */
 #include "trace/packet_feed.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "trace/pf_plain.h"
 #include "trace/pf_reader.h"
 
 struct tp_packet_feed {
@@ -16,6 +18,7 @@ struct tp_packet_feed {
     struct tp_pf_reader *reader;
     struct tp_buf rest; /* the beginning of a packet, or empty */
     struct tp_packet_feed_stats stats;
+    struct tp_pf_plain plain;
 };
 
 int tp_packet_feed_new(const struct tp_packet_feed_opts *opts,
@@ -26,6 +29,7 @@ int tp_packet_feed_new(const struct tp_packet_feed_opts *opts,
     struct tp_packet_feed *f = calloc(1, sizeof(*f));
     int rc;
 
+    assert(opts->on_plain == NULL || opts->is_trusted);
     if (f == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for reading packets");
     f->opts = *opts;
@@ -81,6 +85,23 @@ static int damaged(struct tp_packet_feed *f, uint64_t offset, bool is_truncated,
     return TP_EINVAL; /* the reader has said where */
 }
 
+/* Hand out the plain slices at c, up to the first packet that is none. */
+static int read_plain(struct tp_packet_feed *f, struct tp_pf_cursor *c,
+                      struct tp_err *err)
+{
+    bool is_taken = f->opts.on_plain != NULL;
+
+    while (is_taken && tp_pf_plain_look(f->reader, c, &f->plain)) {
+        int rc = f->opts.on_plain(&f->plain, &is_taken, err, f->opts.arg);
+
+        if (rc != TP_OK)
+            return rc;
+        if (is_taken)
+            tp_pf_plain_take(f->reader, c, &f->plain);
+    }
+    return TP_OK;
+}
+
 /* Hand out the items at c. TP_EAGAIN: all whole packets are used up. */
 static int read_items(struct tp_packet_feed *f, struct tp_pf_cursor *c,
                       struct tp_err *err)
@@ -90,6 +111,9 @@ static int read_items(struct tp_packet_feed *f, struct tp_pf_cursor *c,
     int rc;
 
     for (;;) {
+        rc = read_plain(f, c, err);
+        if (rc != TP_OK)
+            return rc;
         rc = tp_pf_reader_next(f->reader, c, &item, &ev, err);
         if (rc == TP_OK)
             rc = hand_out(f, item, &ev, err);

@@ -17,10 +17,16 @@
 #include "trace/event.h"
 
 struct tp_packet_feed;
+struct tp_pf_plain;
 
 /* Takes an event; a non-zero answer ends the feeding and is returned by it. */
 typedef int (*tp_packet_event_fn)(const struct tp_event *ev, struct tp_err *err,
                                   void *arg);
+
+/* Takes a slice that need not be read further, see pf_plain.h; as above. *is_taken is
+ * true; made false, the slice comes as an event after all. */
+typedef int (*tp_packet_plain_fn)(const struct tp_pf_plain *plain, bool *is_taken,
+                                  struct tp_err *err, void *arg);
 
 /* Takes a frame header; as above. */
 typedef int (*tp_packet_frame_fn)(struct tp_str frame, struct tp_err *err, void *arg);
@@ -34,6 +40,7 @@ struct tp_packet_feed_opts {
     uint32_t tracks_max;         /* default: that of pf_reader.h */
     tp_packet_event_fn on_event; /* not NULL */
     tp_packet_event_fn on_ghost; /* NULL: ghosts are passed over */
+    tp_packet_plain_fn on_plain; /* NULL: all slices are events; needs is_trusted */
     tp_packet_frame_fn on_frame; /* NULL: frame headers are passed over */
     void *arg;                   /* for all of them */
 };

@@ -13,6 +13,8 @@
  */
 #include "trace/pf_encode.h"
 
+#include <string.h>
+
 #include "base/pb.h"
 #include "trace/pf_fields.h"
 
@@ -268,7 +270,9 @@ static inline char *put_names(char *p, const struct tp_event *ev,
         for (uint32_t i = 0; i < ev->n_args; i++)
             p = put_arg(p, &ev->args[i], plan->key_iids[i]);
     }
-    return p;
+    if (plan->wire_args.len > 0)
+        memcpy(p, plan->wire_args.ptr, plan->wire_args.len);
+    return p + plan->wire_args.len;
 }
 
 /* The body of the track event or private event. */

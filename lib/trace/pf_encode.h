@@ -38,6 +38,7 @@ struct tp_pf_plan {
     uint32_t cat_iid;         /* likewise */
     const uint32_t *key_iids; /* one an argument */
     bool has_args;            /* false: the arguments are elsewhere (counters) */
+    struct tp_str wire_args;  /* arguments that are in their final form already */
     uint64_t track_uuid;
     /* Of counter events: */
     uint32_t n_series;          /* packets in all; 0: not a counter event */

@@ -27,6 +27,8 @@
 #define GUESSES 16 /* a power of two */
 #define IID_MAP_MAX (1u << 20)
 
+static const struct tp_str no_args = {NULL, 0};
+
 /* The strings of one kind. */
 struct strings {
     struct tp_intern table;
@@ -261,7 +263,8 @@ static inline int write_packets(struct tp_pf_writer *w, const struct tp_event *e
 {
     struct tp_pf_new_strings news;
     bool has_news = new_strings(w, &news);
-    size_t room = tp_pf_event_room(ev) + (has_news ? tp_pf_new_strings_room(&news) : 0);
+    size_t room = tp_pf_event_room(ev) + plan->wire_args.len +
+                  (has_news ? tp_pf_new_strings_room(&news) : 0);
     size_t around = TP_PF_MARK_ROOM;
     char *p;
     int rc;
@@ -291,14 +294,15 @@ static inline int write_packets(struct tp_pf_writer *w, const struct tp_event *e
 
 /* All steps for an event on its track, whose packet has the given form. */
 static inline int write_event(struct tp_pf_writer *w, const struct tp_event *ev,
-                              enum tp_pf_form form, bool has_end, struct tp_buf *out,
-                              struct tp_err *err)
+                              struct tp_str wire_args, enum tp_pf_form form,
+                              bool has_end, struct tp_buf *out, struct tp_err *err)
 {
     struct tp_pf_plan plan = {
         .form = form,
         .sequence_id = w->stream_no,
         .stream_no = w->stream_no,
         .has_args = form != TP_PF_FORM_GHOST,
+        .wire_args = wire_args,
     };
     struct rest rest = {.has_end = has_end};
     int rc = tp_pf_objects_track(&w->objects, ev->track, &plan.track_uuid, err);
@@ -371,7 +375,7 @@ static int write_counter(struct tp_pf_writer *w, const struct tp_event *ev,
     if (rc != TP_OK)
         return rc;
     if (plan.n_series == 0)
-        return write_event(w, ev, TP_PF_FORM_PRIVATE, false, out, err);
+        return write_event(w, ev, no_args, TP_PF_FORM_PRIVATE, false, out, err);
     plan.has_args = !has_all;
     rc = number_strings(w, ev, &plan, err);
     if (rc != TP_OK)
@@ -410,19 +414,33 @@ int tp_pf_writer_event(struct tp_pf_writer *w, const struct tp_event *ev,
                        struct tp_buf *out, struct tp_err *err)
 {
     if (ev->kind == TP_EVENT_SLICE)
-        return write_event(w, ev, TP_PF_FORM_PUBLIC, true, out, err);
+        return write_event(w, ev, no_args, TP_PF_FORM_PUBLIC, true, out, err);
     if (!is_public(ev))
-        return write_event(w, ev, TP_PF_FORM_PRIVATE, false, out, err);
+        return write_event(w, ev, no_args, TP_PF_FORM_PRIVATE, false, out, err);
     if (ev->kind == TP_EVENT_COUNTER)
         return write_counter(w, ev, out, err);
-    return write_event(w, ev, TP_PF_FORM_PUBLIC, false, out, err);
+    return write_event(w, ev, no_args, TP_PF_FORM_PUBLIC, false, out, err);
 }
 
 int tp_pf_writer_slice_begin(struct tp_pf_writer *w, const struct tp_event *ev,
-                             struct tp_buf *out, struct tp_err *err)
+                             struct tp_str wire_args, struct tp_buf *out,
+                             struct tp_err *err)
 {
     assert(ev->kind == TP_EVENT_SLICE);
-    return write_event(w, ev, TP_PF_FORM_PUBLIC, false, out, err);
+    return write_event(w, ev, wire_args, TP_PF_FORM_PUBLIC, false, out, err);
+}
+
+int tp_pf_writer_slice(struct tp_pf_writer *w, const struct tp_event *ev,
+                       struct tp_str wire_args, struct tp_buf *out, struct tp_err *err)
+{
+    assert(ev->kind == TP_EVENT_SLICE);
+    return write_event(w, ev, wire_args, TP_PF_FORM_PUBLIC, true, out, err);
+}
+
+int tp_pf_writer_key(struct tp_pf_writer *w, const struct tp_name *key,
+                     uint32_t *number, struct tp_err *err)
+{
+    return number_string(w, TP_PF_ARG_KEY, key, 0, number, err);
 }
 
 int tp_pf_writer_slice_end(struct tp_pf_writer *w, const struct tp_event *ev,
@@ -445,13 +463,13 @@ int tp_pf_writer_slice_end(struct tp_pf_writer *w, const struct tp_event *ev,
 int tp_pf_writer_private(struct tp_pf_writer *w, const struct tp_event *ev,
                          struct tp_buf *out, struct tp_err *err)
 {
-    return write_event(w, ev, TP_PF_FORM_PRIVATE, false, out, err);
+    return write_event(w, ev, no_args, TP_PF_FORM_PRIVATE, false, out, err);
 }
 
 int tp_pf_writer_ghost(struct tp_pf_writer *w, const struct tp_event *ev,
                        struct tp_buf *out, struct tp_err *err)
 {
-    return write_event(w, ev, TP_PF_FORM_GHOST, false, out, err);
+    return write_event(w, ev, no_args, TP_PF_FORM_GHOST, false, out, err);
 }
 
 uint64_t tp_pf_track_uuid(uint32_t stream_no, uint32_t index, uint32_t lane)

@@ -61,11 +61,30 @@ int tp_pf_writer_event(struct tp_pf_writer *w, const struct tp_event *ev,
                        struct tp_buf *out, struct tp_err *err);
 
 /*
- * As tp_pf_writer_event() for a SLICE, in two halves, for a seal that must put
- * flows between them.
+ * The number of an argument's name in this writer's output, for those who put arguments
+ * together themselves.
+ *
+ * number  0: it has none and would be written out.
+ *
+ * TP_ENOMEM  nothing changed.
  */
+int tp_pf_writer_key(struct tp_pf_writer *w, const struct tp_name *key,
+                     uint32_t *number, struct tp_err *err);
+
+/*
+ * As tp_pf_writer_event() for a SLICE.
+ *
+ * wire_args  arguments besides those of ev, as they are in a packet, with the numbers
+ *            of tp_pf_writer_key(); may be empty.
+ */
+int tp_pf_writer_slice(struct tp_pf_writer *w, const struct tp_event *ev,
+                       struct tp_str wire_args, struct tp_buf *out, struct tp_err *err);
+
+/* As tp_pf_writer_slice(), in two halves, for a seal that must put flows between
+ * them. */
 int tp_pf_writer_slice_begin(struct tp_pf_writer *w, const struct tp_event *ev,
-                             struct tp_buf *out, struct tp_err *err);
+                             struct tp_str wire_args, struct tp_buf *out,
+                             struct tp_err *err);
 
 /* The synthetic end of a slice whose begin was written; see above. */
 int tp_pf_writer_slice_end(struct tp_pf_writer *w, const struct tp_event *ev,

@@ -17,12 +17,15 @@
 #include "trace/metas.h"
 #include "trace/packet_feed.h"
 #include "trace/pairing.h"
+#include "trace/pf_plain.h"
+#include "trace/pf_writer.h"
 #include "trace/seal_write.h"
 #include "trace/sorter.h"
 #include "trace/track_pages.h"
 
 #define READ_BYTES (1u << 20)
 #define PROGRESS_EVENTS 65536
+#define KEYS_MAX 65536 /* of the reader's numbers, those from here on are not mapped */
 
 struct seal {
     const struct tp_seal_opts *opts;
@@ -33,16 +36,19 @@ struct seal {
     struct tp_packet_feed *feed;
     struct tp_pairing *pairing;
     struct tp_sorter *sorter;
+    struct tp_pf_writer *pf;
     struct tp_seal_writer *writer;
     struct tp_metas metas;
     struct tp_rec_names names;
     struct tp_track_pages tracks;
     struct tp_rec_args args; /* of the record that is being written */
     char *buffer;            /* READ_BYTES of the log */
-    int64_t add_ns;          /* to each time of the frame at hand */
-    bool is_frame_lost;      /* its header is damaged */
-    uint64_t n_promised;     /* events that the frames say they hold */
-    uint64_t n_read;         /* events that were read of them */
+    uint8_t *keys;       /* by the reader's number of an argument's name: the one in the
+                      sealed stream, or 0: to be asked for */
+    int64_t add_ns;      /* to each time of the frame at hand */
+    bool is_frame_lost;  /* its header is damaged */
+    uint64_t n_promised; /* events that the frames say they hold */
+    uint64_t n_read;     /* events that were read of them */
 };
 
 /* Move a time into what a sealed stream can hold. */
@@ -109,6 +115,22 @@ static int take_meta(struct seal *s, const struct tp_event *ev, struct tp_err *e
     return TP_OK;
 }
 
+/* Give an event the track that outlives the reading, and its time in the trace. */
+static int place_event(struct seal *s, const struct tp_track *track,
+                       struct tp_event *ev, struct tp_err *err)
+{
+    int rc = tp_track_pages_get(&s->tracks, track, 0, &ev->track, err);
+
+    if (rc != TP_OK)
+        return rc;
+    ev->ts_ns = clamp_time(s, ev->ts_ns, s->add_ns);
+    if (ev->dur_ns > INT64_MAX - ev->ts_ns) {
+        ev->dur_ns = INT64_MAX - ev->ts_ns;
+        s->result.index.clamped++;
+    }
+    return TP_OK;
+}
+
 static int on_event(const struct tp_event *read, struct tp_err *err, void *arg)
 {
     struct seal *s = arg;
@@ -120,14 +142,9 @@ static int on_event(const struct tp_event *read, struct tp_err *err, void *arg)
     if (ev.kind == TP_EVENT_META)
         return take_meta(s, &ev, err);
     s->n_read++;
-    rc = tp_track_pages_get(&s->tracks, read->track, 0, &ev.track, err);
+    rc = place_event(s, read->track, &ev, err);
     if (rc != TP_OK)
         return rc;
-    ev.ts_ns = clamp_time(s, ev.ts_ns, s->add_ns);
-    if (ev.dur_ns > INT64_MAX - ev.ts_ns) {
-        ev.dur_ns = INT64_MAX - ev.ts_ns;
-        s->result.index.clamped++;
-    }
     if (ev.kind == TP_EVENT_BEGIN && ev.is_unfinished) {
         s->result.index.unfinished++;
         return sort_event(&ev, err, s);
@@ -137,6 +154,62 @@ static int on_event(const struct tp_event *read, struct tp_err *err, void *arg)
     if (ev.kind == TP_EVENT_END)
         return tp_pairing_end(s->pairing, &ev, err);
     return sort_event(&ev, err, s);
+}
+
+/* The number of an argument's name in the sealed stream; 0: none of one byte. */
+static inline int map_key(struct seal *s, const struct tp_name *key, uint8_t *out,
+                          struct tp_err *err)
+{
+    uint32_t number = 0;
+    int rc;
+
+    *out = 0;
+    if (key->iid == 0 || key->iid >= KEYS_MAX)
+        return TP_OK;
+    *out = s->keys[key->iid];
+    if (*out != 0)
+        return TP_OK;
+    rc = tp_pf_writer_key(s->pf, key, &number, err);
+    if (rc == TP_OK && number <= TP_PF_PLAIN_KEY_MAX)
+        *out = s->keys[key->iid] = (uint8_t)number;
+    return rc;
+}
+
+/* Put a slice into the sorter whose arguments need no more than new numbers. */
+static int sort_plain(struct seal *s, const struct tp_event *ev,
+                      const struct tp_pf_plain *plain, const uint8_t *keys,
+                      struct tp_err *err)
+{
+    char *wire;
+    int rc = tp_rec_encode_wire(&s->names, ev, plain->wire, tp_sorter_room(s->sorter),
+                                &wire, err);
+
+    if (rc != TP_OK)
+        return rc;
+    for (uint32_t i = 0; i < plain->n_args; i++)
+        wire[plain->key_at[i]] = (char)keys[i];
+    return tp_sorter_commit(s->sorter, TP_SEAL_SLICES, err);
+}
+
+static int on_plain(const struct tp_pf_plain *plain, bool *is_taken, struct tp_err *err,
+                    void *arg)
+{
+    struct seal *s = arg;
+    struct tp_event ev = plain->ev;
+    uint8_t keys[TP_PF_PLAIN_ARGS_MAX];
+    int rc;
+
+    if (s->is_frame_lost)
+        return TP_OK;
+    for (uint32_t i = 0; i < plain->n_args; i++) {
+        rc = map_key(s, plain->keys[i], &keys[i], err);
+        *is_taken = keys[i] != 0;
+        if (rc != TP_OK || !*is_taken)
+            return rc;
+    }
+    s->n_read++;
+    rc = place_event(s, plain->ev.track, &ev, err);
+    return rc == TP_OK ? sort_plain(s, &ev, plain, keys, err) : rc;
 }
 
 static int on_ghost(const struct tp_event *read, struct tp_err *err, void *arg)
@@ -197,6 +270,7 @@ static int make_parts(struct seal *s, struct tp_err *err)
                                        .tracks_max = (uint32_t)l->stream_tracks,
                                        .on_event = on_event,
                                        .on_ghost = on_ghost,
+                                       .on_plain = on_plain,
                                        .on_frame = on_frame,
                                        .arg = s};
     struct tp_pairing_opts pairing = {.tracks_max = (uint32_t)l->stream_tracks,
@@ -206,6 +280,11 @@ static int make_parts(struct seal *s, struct tp_err *err)
                                       .track_of = track_of,
                                       .on_event = on_paired,
                                       .arg = s};
+    struct tp_pf_writer_opts pf = {.stream_no = s->opts->stream_no,
+                                   .is_sealed = true,
+                                   .has_one_reader = true,
+                                   .intern_max = (uint32_t)l->stream_names,
+                                   .intern_bytes = (size_t)l->stream_names_bytes};
     size_t memory = s->opts->memory_bytes != 0 ? s->opts->memory_bytes
                                                : (size_t)l->spill_bytes;
     int rc;
@@ -216,8 +295,12 @@ static int make_parts(struct seal *s, struct tp_err *err)
     s->metas.metas_max = l->stream_metadata_events;
     s->metas.bytes_max = (size_t)l->stream_metadata_bytes;
     s->buffer = malloc(READ_BYTES);
-    rc = s->buffer == NULL ? tp_fail(err, TP_ENOMEM, "no memory for sealing a stream")
-                           : tp_packet_feed_new(&feed, &s->feed, err);
+    s->keys = calloc(KEYS_MAX, sizeof(*s->keys));
+    rc = s->buffer == NULL || s->keys == NULL
+             ? tp_fail(err, TP_ENOMEM, "no memory for sealing a stream")
+             : tp_packet_feed_new(&feed, &s->feed, err);
+    if (rc == TP_OK)
+        rc = tp_pf_writer_new(&pf, &s->pf, err);
     if (rc == TP_OK)
         rc = tp_pairing_new(&pairing, &s->pairing, err);
     return rc == TP_OK ? tp_sorter_new(s->opts->blobs, memory, &s->sorter, err) : rc;
@@ -269,7 +352,7 @@ static int write_record(struct seal *s, const struct tp_rec_head *rec,
     ev.track = tp_track_pages_find(&s->tracks, rec->track);
     if (ev.kind == TP_EVENT_BEGIN)
         ev.dur_ns = 0;
-    rc = tp_seal_writer_event(s->writer, &ev, &is_dropped, err);
+    rc = tp_seal_writer_event(s->writer, &ev, s->args.wire, &is_dropped, err);
     s->result.adjust.dropped[TP_DROP_EVENT_TOO_LARGE] += is_dropped;
     return rc;
 }
@@ -281,7 +364,7 @@ static int write_stream(struct seal *s, struct tp_err *err)
                                        .out = s->result.blob,
                                        .ix = &s->result.index,
                                        .tracks = &s->tracks,
-                                       .limits = &s->limits};
+                                       .pf = s->pf};
     uint64_t total = tp_sorter_stats(s->sorter).records;
     int rc = tp_seal_writer_new(&opts, &s->writer, err);
 
@@ -342,6 +425,7 @@ static void release_parts(struct seal *s)
     const struct tp_blobs *blobs = s->opts->blobs;
 
     tp_seal_writer_free(s->writer);
+    tp_pf_writer_free(s->pf);
     tp_sorter_free(s->sorter);
     tp_pairing_free(s->pairing);
     tp_packet_feed_free(s->feed);
@@ -350,6 +434,7 @@ static void release_parts(struct seal *s)
     tp_rec_args_fini(&s->args);
     tp_track_pages_fini(&s->tracks);
     free(s->buffer);
+    free(s->keys);
     if (s->opts->log == NULL)
         blobs->close(blobs->ctx, s->log);
 }

@@ -71,11 +71,6 @@ enum tp_seal_rank tp_seal_rank(const struct tp_event *ev)
 int tp_seal_writer_new(const struct tp_seal_writer_opts *opts,
                        struct tp_seal_writer **out, struct tp_err *err)
 {
-    struct tp_pf_writer_opts pf = {.stream_no = opts->ix->stream_no,
-                                   .is_sealed = true,
-                                   .has_one_reader = true,
-                                   .intern_max = (uint32_t)opts->limits->stream_names,
-                                   .intern_bytes = opts->limits->stream_names_bytes};
     struct tp_seal_writer *w = calloc(1, sizeof(*w));
     int rc;
 
@@ -84,8 +79,9 @@ int tp_seal_writer_new(const struct tp_seal_writer_opts *opts,
     w->opts = *opts;
     w->max_end_ns = INT64_MIN;
     w->is_used = calloc((size_t)opts->tracks->n_max + 1, sizeof(*w->is_used));
+    w->pf = opts->pf;
     rc = w->is_used == NULL ? tp_fail(err, TP_ENOMEM, "no memory for sealing a stream")
-                            : tp_pf_writer_new(&pf, &w->pf, err);
+                            : TP_OK;
     if (rc == TP_OK)
         rc = tp_lanes_new(opts->tracks->n_max, &w->lanes, err);
     if (rc == TP_OK)
@@ -104,7 +100,6 @@ void tp_seal_writer_free(struct tp_seal_writer *w)
 {
     if (w == NULL)
         return;
-    tp_pf_writer_free(w->pf);
     tp_lanes_free(w->lanes);
     tp_flow_starts_fini(&w->flows);
     tp_name_counts_free(w->counts);
@@ -176,7 +171,7 @@ static int hold_end(struct tp_seal_writer *w, const struct tp_track *track,
 
 /* A slice, or a begin without an end: track is the one that lanes are counted by. */
 static int write_slice(struct tp_seal_writer *w, struct tp_event *ev,
-                       struct tp_err *err)
+                       struct tp_str wire_args, struct tp_err *err)
 {
     const struct tp_track *track = ev->track;
     struct tp_track moved = *track;
@@ -189,10 +184,12 @@ static int write_slice(struct tp_seal_writer *w, struct tp_event *ev,
         return rc;
     if (moved.lane != 0)
         ev->track = &moved;
-    if (ev->kind == TP_EVENT_BEGIN || ev->dur_ns > 0)
+    if (ev->kind == TP_EVENT_BEGIN)
         rc = tp_pf_writer_event(w->pf, ev, &w->out, err);
+    else if (ev->dur_ns > 0)
+        rc = tp_pf_writer_slice(w->pf, ev, wire_args, &w->out, err);
     else
-        rc = tp_pf_writer_slice_begin(w->pf, ev, &w->out, err);
+        rc = tp_pf_writer_slice_begin(w->pf, ev, wire_args, &w->out, err);
     if (rc == TP_OK && ev->kind == TP_EVENT_SLICE && ev->dur_ns == 0)
         rc = hold_end(w, track, moved.lane, ev->ts_ns, err);
     ev->track = track;
@@ -225,13 +222,13 @@ static int write_flow(struct tp_seal_writer *w, struct tp_event *ev, struct tp_e
 }
 
 static int write_by_rank(struct tp_seal_writer *w, struct tp_event *ev,
-                         struct tp_err *err)
+                         struct tp_str wire_args, struct tp_err *err)
 {
     int rc = TP_OK;
 
     switch (tp_seal_rank(ev)) {
     case TP_SEAL_SLICES:
-        return write_slice(w, ev, err);
+        return write_slice(w, ev, wire_args, err);
     case TP_SEAL_FLOW_STARTS:
     case TP_SEAL_FLOW_STEPS:
     case TP_SEAL_FLOW_ENDS:
@@ -279,7 +276,7 @@ static void note_times(struct tp_seal_writer *w, const struct tp_event *ev)
 }
 
 int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev,
-                         bool *is_dropped, struct tp_err *err)
+                         struct tp_str wire_args, bool *is_dropped, struct tp_err *err)
 {
     int rc = TP_OK;
 
@@ -289,7 +286,7 @@ int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev,
     if (rc == TP_OK && w->n_held == 0)
         rc = begin_block(w, ev->ts_ns, err);
     if (rc == TP_OK)
-        rc = write_by_rank(w, ev, err);
+        rc = write_by_rank(w, ev, wire_args, err);
     if (rc == TP_EQUOTA) {
         *is_dropped = true;
         return TP_OK;

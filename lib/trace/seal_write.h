@@ -14,7 +14,7 @@
 #include "trace/stream_index.h"
 #include "trace/track_pages.h"
 
-struct tp_limits;
+struct tp_pf_writer;
 struct tp_seal_writer;
 
 /* The order of events at equal times. An unfinished begin is a slice. */
@@ -36,7 +36,7 @@ struct tp_seal_writer_opts {
     struct tp_stream_index *ix; /* stream_no is set; tracks, series, types, names,
                                    blocks, times and counts are filled in */
     const struct tp_track_pages *tracks;
-    const struct tp_limits *limits;
+    struct tp_pf_writer *pf; /* of a sealed stream; it may have numbered names before */
 };
 
 /*
@@ -55,12 +55,13 @@ void tp_seal_writer_free(struct tp_seal_writer *w);
 /*
  * Write the next event, in order. Its track is of opts.tracks.
  *
+ * wire_args   of a SLICE: arguments in final form, see tp_pf_writer_slice(); else empty.
  * is_dropped  set to whether it is too large to be written.
  *
  * TP_ENOMEM, TP_EIO, TP_EQUOTA: the stream is not to be used.
  */
 int tp_seal_writer_event(struct tp_seal_writer *w, struct tp_event *ev,
-                         bool *is_dropped, struct tp_err *err);
+                         struct tp_str wire_args, bool *is_dropped, struct tp_err *err);
 
 /* Write what is held back and complete the index. Errors as tp_seal_writer_event(). */
 int tp_seal_writer_finish(struct tp_seal_writer *w, struct tp_err *err);

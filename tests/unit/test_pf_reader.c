@@ -167,7 +167,8 @@ static void test_lanes_slices_in_halves_ghosts_and_private_flows_come_back(void 
 
     (void)state;
     assert_int_equal(tp_pf_writer_new(&opts, &w, NULL), TP_OK);
-    assert_int_equal(tp_pf_writer_slice_begin(w, &ev, &b, NULL), TP_OK);
+    assert_int_equal(
+        tp_pf_writer_slice_begin(w, &ev, (struct tp_str){NULL, 0}, &b, NULL), TP_OK);
     assert_int_equal(tp_pf_writer_private(w, &flow, &b, NULL), TP_OK);
     assert_int_equal(tp_pf_writer_slice_end(w, &ev, &b, NULL), TP_OK);
     assert_int_equal(tp_pf_writer_ghost(w, &flow, &b, NULL), TP_OK);
