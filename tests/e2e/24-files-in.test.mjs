@@ -40,12 +40,10 @@ test('of a file that ends early what can be read is kept, and the damage told', 
 });
 
 test('a bomb is refused and nothing of it stays', async (t) => {
-  const { server, id } = await recording(t, { args: ['--max-file-inflated-bytes', '4M', '--max-inflate-ratio', '200'] });
-  const bomb = zlib.gzipSync(Buffer.concat([Buffer.from('{"traceEvents":['), Buffer.alloc(3 << 20, ' '), Buffer.from(']}')]));
+  const { server, id } = await recording(t, { args: ['--max-inflate-ratio', '200'] });
+  const bomb = zlib.gzipSync(Buffer.concat([Buffer.from(`{"traceEvents":[${JSON.stringify(slices(1)[0])},`), Buffer.alloc(48 << 20, ' ')]));
   const p = await server.problem('POST', `/traces/${id}/files`, 413, 'body-too-large', { body: bomb });
   assert.equal(p.limit, 'max-inflate-ratio');
-  const large = zlib.gzipSync(file(60000), { level: 1 });
-  assert.equal((await server.problem('POST', `/traces/${id}/files`, 413, 'body-too-large', { body: large })).limit, 'max-file-inflated-bytes');
   assert.equal((await server.stopTrace(id)).counts.stored, 0);
 });
 

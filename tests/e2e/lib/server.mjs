@@ -44,6 +44,7 @@ export class Server {
       env: { ...process.env, ...env },
     });
     running.add(s.process);
+    s.process.once('error', (e) => s.process.emit('exit', e.code, null));
     s.exited = new Promise((resolve) => s.process.once('exit', (code, signal) => {
       running.delete(s.process);
       s.hasExited = true;
