@@ -45,7 +45,7 @@ static const struct tp_limit_info table[] = {
         "Items in one page of a list."),
     ROW(json_depth, "json-depth", "levels", 64, 4, 512,
         "Arrays and objects inside each other."),
-    ROW(name_bytes, "name-bytes", "bytes", 4096, 64, MIB,
+    ROW(name_bytes, "name-bytes", "bytes", 64 * KIB, 64, MIB,
         "An event's name or category, or the key of an argument."),
     ROW(label_bytes, "label-bytes", "bytes", 256, 16, 4 * KIB,
         "A trace's label, or the name of a job, host or backend."),
