@@ -515,6 +515,25 @@ static inline void forget_texts(struct tp_pf_reader *r)
     r->fixed_bytes = 0;
 }
 
+/* Pass over ends and read an event, as far as both need no closer look. */
+static inline bool read_quick(struct tp_pf_reader *r, struct tp_pf_cursor *c,
+                              struct tp_event *ev)
+{
+    const char *p = c->ptr;
+    const char *end = c->end;
+    const char *next;
+
+    while (end - p > 256 && p[0] == PACKET_TAG && p[1] > 0 &&
+           is_marked_end((struct tp_str){p + 2, (size_t)p[1]}))
+        p += 2 + p[1];
+    next = tp_pf_reader_quick(r, p, end, ev);
+    if (next != NULL)
+        p = next;
+    r->offset += (uint64_t)(p - c->ptr);
+    c->ptr = p;
+    return next != NULL;
+}
+
 int tp_pf_reader_next(struct tp_pf_reader *r, struct tp_pf_cursor *c,
                       enum tp_pf_item *item, struct tp_event *ev, struct tp_err *err)
 {
@@ -532,6 +551,10 @@ int tp_pf_reader_next(struct tp_pf_reader *r, struct tp_pf_cursor *c,
         if (r->skip_bytes > 0)
             skip_rest(r, c);
         forget_texts(r);
+        if (r->skip_bytes == 0 && read_quick(r, c, ev)) {
+            *item = TP_PF_EVENT;
+            return TP_OK;
+        }
         rc = frame_packet(r, c, &packet, &next, err);
         if (rc != TP_OK)
             return rc;

@@ -2,6 +2,7 @@
  * pf_reader_state.h - the insides of struct tp_pf_reader, for the files of pf_reader.
  *
  *     pf_reader.c    packets: framing, sequences, what comes next
+ *     pf_quick.c     the most common packets of ours, at once
  *     pf_decode.c    the fields of a track event
  *     pf_event.c     what they mean as an event
  *     pf_args.c      debug annotations
@@ -151,6 +152,14 @@ int tp_pf_reader_interpret(struct tp_pf_reader *r, struct tp_pf_sequence *q,
                            const struct tp_pf_packet *packet, bool is_private,
                            struct tp_pf_raw *raw, struct tp_event *ev, bool *is_event,
                            struct tp_err *err);
+
+/*
+ * Read the packet at p when it is one of the events that our writer writes most, and
+ * there is more behind it. Returns its end, with *ev set; or NULL, with *ev as it was:
+ * read it field by field. Reads the same events as that does.
+ */
+const char *tp_pf_reader_quick(struct tp_pf_reader *r, const char *p, const char *end,
+                               struct tp_event *ev);
 
 /* Read the value of a series packet of ours: *arg. False: it is no such packet. */
 bool tp_pf_reader_series(struct tp_pf_reader *r, struct tp_str packet,
