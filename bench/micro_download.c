@@ -14,6 +14,7 @@
 #include "base/blob.h"
 #include "base/buf.h"
 #include "trace/download.h"
+#include "trace/frame.h"
 #include "trace/pf_writer.h"
 #include "trace/stream_index.h"
 
@@ -118,6 +119,7 @@ static void make_stream(struct stream *s)
     for (int64_t i = 0; i < N_EVENTS; i++) {
         char *name = s->names[i % N_NAMES];
         const struct tp_event ev = {.kind = TP_EVENT_SLICE,
+                                    .phase = 'X',
                                     .ts_ns = 1790857026000000000 + i * 1713,
                                     .dur_ns = i % 1713,
                                     .name = {name, (uint32_t)strlen(name), 0},
@@ -130,15 +132,18 @@ static void make_stream(struct stream *s)
         check(tp_pf_writer_event(w, &ev, &s->bytes, &err), &err);
     }
     tp_pf_writer_free(w);
-    s->index = (struct tp_stream_index){.version = 1,
-                                        .stream_no = 1,
-                                        .size_bytes = s->bytes.len,
-                                        .n_events = N_EVENTS,
-                                        .has_base = true,
-                                        .base_ns = 1790857026000000000,
-                                        .first_ns = 1790857026000000000,
-                                        .tracks = s->index_tracks,
-                                        .n_tracks = N_TRACKS};
+    s->index =
+        (struct tp_stream_index){.version = 1,
+                                 .stream_no = 1,
+                                 .size_bytes = s->bytes.len,
+                                 .has_crc32c = true,
+                                 .crc32c = tp_frame_crc(0, s->bytes.data, s->bytes.len),
+                                 .n_events = N_EVENTS,
+                                 .has_base = true,
+                                 .base_ns = 1790857026000000000,
+                                 .first_ns = 1790857026000000000,
+                                 .tracks = s->index_tracks,
+                                 .n_tracks = N_TRACKS};
 }
 
 /* Read a download to its end. Returns seconds. */

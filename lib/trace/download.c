@@ -23,6 +23,7 @@
 #include "trace/chrome_head.h"
 #include "trace/chrome_metas.h"
 #include "trace/chrome_writer.h"
+#include "trace/frame.h"
 #include "trace/merge.h"
 #include "trace/perfetto_header.h"
 #include "trace/pf_slice.h"
@@ -46,6 +47,8 @@ struct tp_download {
     size_t stream;   /* that METAS or EVENTS are at */
     size_t meta;     /* next metadata event of the stream */
     uint64_t offset; /* in the stream, of a whole copy */
+    uint64_t summed; /* bytes of the stream, from its start, that crc32c is of */
+    uint32_t crc32c;
     struct tp_chrome_writer *writer;
     struct tp_stream_source *source; /* of the stream, while EVENTS are at it */
     struct tp_slice_filter *filter;
@@ -177,6 +180,8 @@ static void next_stream(struct tp_download *d, enum stage next)
     d->stream++;
     d->meta = 0;
     d->offset = 0;
+    d->summed = 0;
+    d->crc32c = 0;
     if (d->stream < d->merge->n_streams) {
         if (d->writer != NULL)
             tp_chrome_writer_stream(d->writer, d->stream);
@@ -268,6 +273,28 @@ static int run_events(struct tp_download *d, struct tp_err *err)
     return rc;
 }
 
+/* Go on by a piece of the stream that was read to p. At its end, what was read all the
+ * way must have the check sum of the index. */
+static int pass_piece(struct tp_download *d, const char *p, size_t n,
+                      struct tp_err *err)
+{
+    const struct tp_stream_index *ix = d->streams[d->stream].index;
+
+    if (ix->has_crc32c && d->summed == d->offset) {
+        d->crc32c = tp_frame_crc(d->crc32c, p, n);
+        d->summed += n;
+    }
+    d->offset += n;
+    if (d->offset < ix->size_bytes)
+        return TP_OK;
+    if (ix->has_crc32c && d->summed == ix->size_bytes && d->crc32c != ix->crc32c)
+        return tp_fail(err, TP_EIO,
+                       "stream %u is damaged: its check sum is %08x not %08x",
+                       ix->stream_no, d->crc32c, ix->crc32c);
+    next_stream(d, TAIL);
+    return TP_OK;
+}
+
 /* A piece of the stream as it is, at p. */
 static int copy_piece(struct tp_download *d, char *p, size_t n, size_t *got,
                       struct tp_err *err)
@@ -287,10 +314,7 @@ static int copy_piece(struct tp_download *d, char *p, size_t n, size_t *got,
                            s->index->stream_no, (unsigned long long)d->offset,
                            (unsigned long long)s->index->size_bytes);
     }
-    d->offset += *got;
-    if (d->offset >= s->index->size_bytes)
-        next_stream(d, TAIL);
-    return TP_OK;
+    return pass_piece(d, p, *got, err);
 }
 
 /* A piece of a whole Perfetto stream, into the text. */

@@ -27,6 +27,8 @@ const struct tp_index_number tp_index_numbers[] = {
     {"stream_no", offsetof(struct tp_stream_index, stream_no), TP_INDEX_U32},
     {"size_bytes", offsetof(struct tp_stream_index, size_bytes), TP_INDEX_U64},
     {"names_bytes", offsetof(struct tp_stream_index, names_bytes), TP_INDEX_U64},
+    {"has_crc32c", offsetof(struct tp_stream_index, has_crc32c), TP_INDEX_BOOL},
+    {"crc32c", offsetof(struct tp_stream_index, crc32c), TP_INDEX_U32},
     {"n_events", offsetof(struct tp_stream_index, n_events), TP_INDEX_U64},
     {"first_ns", offsetof(struct tp_stream_index, first_ns), TP_INDEX_I64},
     {"last_ns", offsetof(struct tp_stream_index, last_ns), TP_INDEX_I64},

@@ -68,6 +68,8 @@ struct tp_stream_index {
     uint64_t size_bytes;  /* of the sealed stream */
     uint64_t names_bytes; /* all interned data is before this offset, so that a reader
                              may go on at any block; 0: it is spread over the stream */
+    bool has_crc32c;      /* false: of a seal that kept no check sum */
+    uint32_t crc32c;      /* of the sealed stream, as tp_frame_crc() */
     uint64_t n_events;    /* as counted by users: a slice is one */
     int64_t first_ns, last_ns; /* 0, 0 when there are no timed events */
     bool has_base;             /* the source named a base */

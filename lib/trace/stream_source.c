@@ -7,6 +7,10 @@
  * With all names in front (index->names_bytes) there are two sections: the names, then
  * from a block on. The window is refilled only when the reader wants more, so what an
  * event points to stays where it is until the next call.
+ *
+ * A stream that is read from its first byte to its last is compared with the check sum
+ * and the number of events of the index. Only then its bytes are trusted while they are
+ * read: what was wrong in them is found out at the end, which is what counts.
  */
 #include "trace/stream_source.h"
 
@@ -14,6 +18,7 @@
 
 #include "base/blob.h"
 #include "base/buf.h"
+#include "trace/frame.h"
 #include "trace/pf_reader.h"
 #include "trace/stream_index.h"
 #include "trace/trace_info.h"
@@ -30,6 +35,9 @@ struct tp_stream_source {
     uint64_t offset;    /* in the blob, behind the window */
     uint64_t end;       /* of the present section */
     uint64_t next_from; /* where the next section starts; 0 = this is the last */
+    uint64_t n_events;  /* given so far */
+    uint32_t crc32c;    /* of the bytes read so far */
+    bool is_whole;      /* nothing of the stream is passed over */
     bool is_done;
 };
 
@@ -66,7 +74,7 @@ int tp_stream_source_open(struct tp_blob *blob, const struct tp_stream_index *in
                           const struct tp_trace_slice *slice,
                           struct tp_stream_source **out, struct tp_err *err)
 {
-    const struct tp_pf_reader_opts opts = {0};
+    struct tp_pf_reader_opts opts = {0};
     struct tp_stream_source *s = calloc(1, sizeof(*s));
     int rc;
 
@@ -79,6 +87,8 @@ int tp_stream_source_open(struct tp_blob *blob, const struct tp_stream_index *in
     s->next_from = start_offset(index, slice);
     if (s->next_from > 0)
         s->end = index->names_bytes;
+    s->is_whole = s->next_from == 0 && (slice == NULL || !slice->has_to);
+    opts.is_trusted = s->is_whole && index->has_crc32c;
     rc = tp_pf_reader_new(&opts, &s->reader, err);
     if (rc == TP_OK)
         rc = add_tracks(s, err);
@@ -129,8 +139,28 @@ static int refill(struct tp_stream_source *s, struct tp_err *err)
         return tp_fail(err, TP_EIO, "stream %u ends at byte %llu of %llu",
                        s->index->stream_no, (unsigned long long)s->offset,
                        (unsigned long long)s->end);
+    if (s->is_whole && s->index->has_crc32c)
+        s->crc32c = tp_frame_crc(s->crc32c, s->window.data + s->window.len, got);
     s->window.len += got;
     s->offset += got;
+    return TP_OK;
+}
+
+/* Whether all of the stream was there, when all of it was to be read. */
+static int check_whole(const struct tp_stream_source *s, struct tp_err *err)
+{
+    const struct tp_stream_index *ix = s->index;
+
+    if (!s->is_whole)
+        return TP_OK;
+    if (ix->has_crc32c && s->crc32c != ix->crc32c)
+        return tp_fail(err, TP_EIO,
+                       "stream %u is damaged: its check sum is %08x not %08x",
+                       ix->stream_no, s->crc32c, ix->crc32c);
+    if (s->n_events != ix->n_events)
+        return tp_fail(err, TP_EIO, "stream %u is damaged: it has %llu events not %llu",
+                       ix->stream_no, (unsigned long long)s->n_events,
+                       (unsigned long long)ix->n_events);
     return TP_OK;
 }
 
@@ -143,7 +173,7 @@ static int advance(struct tp_stream_source *s, struct tp_err *err)
         return damaged(s, err); /* half a packet, or events that mean nothing */
     if (s->next_from == 0) {
         s->is_done = true;
-        return TP_OK;
+        return check_whole(s, err);
     }
     s->offset = s->next_from;
     s->end = s->index->size_bytes;
@@ -181,6 +211,7 @@ int tp_stream_source_next(struct tp_stream_source *s, struct tp_event *ev,
             continue; /* a sealed stream has neither ghosts nor frames */
         if (rc == TP_OK) {
             s->is_done = is_behind(s, ev);
+            s->n_events++;
             *has_event = true;
             if (packets != NULL)
                 *packets = (struct tp_str){s->window.data + start, s->used - start};

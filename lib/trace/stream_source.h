@@ -47,7 +47,9 @@ void tp_stream_source_close(struct tp_stream_source *s);
  * TP_EAGAIN  no event yet, but packets to take before more is read; call again.
  *            Only when packets is not NULL.
  * TP_EIO     the blob could not be read, is shorter than its index says, or is damaged:
- *            what was read so far is not all, and must not be taken for all.
+ *            what was read so far is not all or not right, and must not be taken for
+ *            all. When the whole stream is read, any damage is noticed, at the end at
+ *            the latest; when a part is, only what is no event is.
  * TP_ENOMEM  likewise final.
  */
 int tp_stream_source_next(struct tp_stream_source *s, struct tp_event *ev,

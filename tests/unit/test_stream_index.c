@@ -85,6 +85,8 @@ static int build(struct tp_stream_index *ix, struct tp_err *err)
                                    .stream_no = 65535,
                                    .size_bytes = 1ull << 50,
                                    .names_bytes = 9,
+                                   .has_crc32c = true,
+                                   .crc32c = UINT32_MAX,
                                    .n_events = 12,
                                    .first_ns = -5,
                                    .last_ns = INT64_MAX,
@@ -120,6 +122,7 @@ static void test_what_is_written_is_read_back(void **state)
     assert_int_equal(tp_stream_index_write(&ix, &once, &err), TP_OK);
     if (tp_stream_index_read(once.data, once.len, &back, &err) != TP_OK)
         fail_msg("%s", err.message);
+    assert_int_equal(back.crc32c, UINT32_MAX);
     assert_int_equal(back.n_tracks, 20);
     assert_int_equal(back.tracks[3].uuid, UINT64_MAX - 3);
     assert_true(tp_str_equal(back.tracks[3].pid.text, text.text));
