@@ -13,7 +13,7 @@ async function finished(t) {
   await server.stopTrace(id);
   return { server, url: `/traces/${id}/download` };
 }
-const FORMS = ['?format=chrome', '?format=perfetto', '?format=chrome&compress=gzip', '?format=chrome&ranks=1'];
+const FORMS = ['?format=chrome', '?format=perfetto', '?format=chrome&compress=gzip', '?format=perfetto&compress=zstd', '?format=chrome&ranks=1'];
 
 test('an entity tag names the bytes', async (t) => {
   const { server, url } = await finished(t);

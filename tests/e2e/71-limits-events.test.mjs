@@ -78,11 +78,14 @@ test('max-stream-names and max-stream-names-bytes: others are stored each time',
   }
 });
 
-test('max-open-slices', async (t) => {
+test('max-open-slices: of too many begins the oldest wait no longer for their end', async (t) => {
   const server = await limited(t, 'max-open-slices', 16);
-  const begins = Array.from({ length: 40 }, (_, i) => ({ ph: 'B', cat: 'ascend.KERNEL', name: `b${i}`, pid: 1, tid: 1, ts: i }));
-  const { end } = await traced(server, begins);
-  assert.ok(end.counts.dropped_by_cause['over-limit'] >= 1, JSON.stringify(end.counts));
+  const at = (ph, i, ts) => ({ ph, cat: 'ascend.KERNEL', name: `b${i}`, pid: 1, tid: 1, ts });
+  const many = Array.from({ length: 40 }, (_, i) => i);
+  const { end, events } = await traced(server, [...many.map((i) => at('B', i, i)), ...many.map((i) => at('E', 39 - i, 100 + i))]);
+  assert.equal(events.filter((e) => e.ph === 'X').length, 16, 'the newest have their ends');
+  assert.equal(events.filter((e) => e.args?.unfinished === true).length, 24, 'the others are there, unfinished');
+  assert.equal(end.counts.dropped_by_cause['unmatched-end'], 24, JSON.stringify(end.counts));
   assert.equal(end.outcome, 'lossy');
 });
 
