@@ -43,7 +43,7 @@ size_t tp_pf_new_strings_room(const struct tp_pf_new_strings *s)
     size_t room = STRING_FIXED_ROOM;
 
     for (int kind = 0; kind < TP_PF_STRING_KINDS; kind++) {
-        for (uint32_t iid = s->first[kind]; iid <= s->tables[kind]->n; iid++)
+        for (uint32_t iid = s->first[kind]; iid <= s->last[kind]; iid++)
             room += STRING_FIXED_ROOM + tp_intern_text(s->tables[kind], iid).len;
     }
     return room;
@@ -83,7 +83,7 @@ static char *put_new_strings(char *p, unsigned width, const struct tp_pf_new_str
     at = p;
     p += width;
     for (int kind = 0; kind < TP_PF_STRING_KINDS; kind++) {
-        for (uint32_t iid = s->first[kind]; iid <= s->tables[kind]->n; iid++)
+        for (uint32_t iid = s->first[kind]; iid <= s->last[kind]; iid++)
             p = put_interned_string(p, interned_field[kind], iid,
                                     tp_intern_text(s->tables[kind], iid));
     }
@@ -318,6 +318,21 @@ char *tp_pf_put_event(char *p, size_t room, const struct tp_event *ev,
     p = put_body(p, ev, plan);
     tp_pb_put_length(body, width, (size_t)(p - body) - width);
     tp_pb_put_length(packet, width, (size_t)(p - packet) - width);
+    return p;
+}
+
+char *tp_pf_put_names(char *p, size_t room, uint32_t sequence_id,
+                      const struct tp_pf_new_strings *news)
+{
+    char *packet;
+
+    p = tp_pb_put_tag(p, TP_PF_TRACE_PACKET, TP_PB_BYTES);
+    packet = p;
+    p += 4;
+    p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_ID, sequence_id);
+    p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_FLAGS, TP_PF_SEQUENCE_NEEDS);
+    p = put_new_strings(p, room < 1u << 14 ? 2 : 4, news);
+    tp_pb_put_length(packet, 4, (size_t)(p - packet) - 4);
     return p;
 }
 

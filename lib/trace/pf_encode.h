@@ -47,10 +47,11 @@ struct tp_pf_plan {
 };
 
 /* New interned strings that go along with a packet: of each kind those with numbers
- * from first to table->n. */
+ * from first to last. */
 struct tp_pf_new_strings {
     const struct tp_intern *tables[TP_PF_STRING_KINDS];
     uint32_t first[TP_PF_STRING_KINDS];
+    uint32_t last[TP_PF_STRING_KINDS];
 };
 
 /* The phases that Chrome's format has for each kind; others are kept as a field. */
@@ -72,6 +73,15 @@ size_t tp_pf_event_room(const struct tp_event *ev);
  */
 char *tp_pf_put_event(char *p, size_t room, const struct tp_event *ev,
                       const struct tp_pf_plan *plan,
+                      const struct tp_pf_new_strings *news);
+
+/*
+ * Write a packet that has nothing but strings. Returns its end.
+ *
+ * room  what tp_pf_new_strings_room() said; below 2^28. The packet takes up to
+ *       TP_PF_MARK_ROOM more.
+ */
+char *tp_pf_put_names(char *p, size_t room, uint32_t sequence_id,
                       const struct tp_pf_new_strings *news);
 
 /* Write the packet that ends a slice on a track. */

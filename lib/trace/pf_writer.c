@@ -26,6 +26,7 @@
 #define INTERN_BYTES_DEFAULT ((size_t)8 << 20)
 #define GUESSES 16 /* a power of two */
 #define IID_MAP_MAX (1u << 20)
+#define NAMES_BYTES (256u * 1024) /* about: of strings in a packet of nothing else */
 
 static const struct tp_str no_args = {NULL, 0};
 
@@ -42,6 +43,7 @@ struct tp_pf_writer {
     uint32_t stream_no;
     bool is_sealed;
     bool has_one_reader;
+    bool is_closed; /* no string gets a number any more */
     bool has_begun; /* the packet that clears the sequence is in the output */
     struct strings strings[TP_PF_STRING_KINDS];
     struct tp_pf_objects objects;
@@ -103,6 +105,7 @@ void tp_pf_writer_reset(struct tp_pf_writer *w)
     }
     tp_pf_objects_reset(&w->objects);
     w->n_described = 0;
+    w->is_closed = false;
     w->has_begun = false;
 }
 
@@ -149,7 +152,11 @@ static inline int number_string(struct tp_pf_writer *w, enum tp_pf_string_kind k
         *number = *guess;
         return TP_OK;
     }
-    rc = tp_intern_add(&s->table, text, number, err);
+    rc = TP_OK;
+    if (w->is_closed)
+        *number = tp_intern_find(&s->table, text);
+    else
+        rc = tp_intern_add(&s->table, text, number, err);
     if (rc != TP_OK)
         return rc;
     *guess = *number;
@@ -245,6 +252,7 @@ static inline bool new_strings(const struct tp_pf_writer *w,
     for (int i = 0; has_news && i < TP_PF_STRING_KINDS; i++) {
         news->tables[i] = &w->strings[i].table;
         news->first[i] = w->strings[i].n_said + 1;
+        news->last[i] = w->strings[i].table.n;
     }
     return has_news;
 }
@@ -435,6 +443,55 @@ int tp_pf_writer_slice(struct tp_pf_writer *w, const struct tp_event *ev,
 {
     assert(ev->kind == TP_EVENT_SLICE);
     return write_event(w, ev, wire_args, TP_PF_FORM_PUBLIC, true, out, err);
+}
+
+int tp_pf_writer_number(struct tp_pf_writer *w, const struct tp_event *ev,
+                        struct tp_err *err)
+{
+    struct tp_pf_plan plan = {.has_args = true};
+
+    return number_strings(w, ev, &plan, err);
+}
+
+/* Append a packet with some of the strings of a kind that the output does not have. */
+static int write_names(struct tp_pf_writer *w, int kind, struct tp_buf *out,
+                       struct tp_err *err)
+{
+    struct strings *s = &w->strings[kind];
+    struct tp_pf_new_strings news;
+    uint32_t last = s->n_said;
+    size_t bytes = 0;
+    size_t room;
+    char *p;
+    int rc;
+
+    while (last < s->table.n && bytes < NAMES_BYTES)
+        bytes += tp_intern_text(&s->table, ++last).len;
+    for (int i = 0; i < TP_PF_STRING_KINDS; i++) {
+        news.tables[i] = &w->strings[i].table;
+        news.first[i] = i == kind ? s->n_said + 1 : 1;
+        news.last[i] = i == kind ? last : 0;
+    }
+    room = tp_pf_new_strings_room(&news);
+    rc = tp_buf_reserve(out, room + TP_PF_MARK_ROOM, err);
+    if (rc != TP_OK)
+        return rc;
+    p = tp_pf_put_names(out->data + out->len, room, w->stream_no, &news);
+    out->len = (size_t)(p - out->data);
+    s->n_said = last;
+    return TP_OK;
+}
+
+int tp_pf_writer_names(struct tp_pf_writer *w, struct tp_buf *out, struct tp_err *err)
+{
+    int rc = TP_OK;
+
+    for (int kind = 0; kind < TP_PF_STRING_KINDS; kind++) {
+        while (rc == TP_OK && w->strings[kind].n_said < w->strings[kind].table.n)
+            rc = write_names(w, kind, out, err);
+    }
+    w->is_closed = rc == TP_OK;
+    return rc;
 }
 
 int tp_pf_writer_key(struct tp_pf_writer *w, const struct tp_name *key,

@@ -61,6 +61,22 @@ int tp_pf_writer_event(struct tp_pf_writer *w, const struct tp_event *ev,
                        struct tp_buf *out, struct tp_err *err);
 
 /*
+ * Give the strings of an event numbers, as writing it would, and write nothing.
+ *
+ * TP_ENOMEM  some have none yet.
+ */
+int tp_pf_writer_number(struct tp_pf_writer *w, const struct tp_event *ev,
+                        struct tp_err *err);
+
+/*
+ * Append packets with all strings that have numbers and are not in the output. From
+ * then on, until a reset, no string gets a number: others are written out each time.
+ *
+ * TP_EQUOTA, TP_ENOMEM  of out; some may be there.
+ */
+int tp_pf_writer_names(struct tp_pf_writer *w, struct tp_buf *out, struct tp_err *err);
+
+/*
  * The number of an argument's name in this writer's output, for those who put arguments
  * together themselves.
  *

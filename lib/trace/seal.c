@@ -73,7 +73,9 @@ static int sort_event(const struct tp_event *ev, struct tp_err *err, void *arg)
 
     if (in.kind == TP_EVENT_BEGIN)
         in.dur_ns = INT64_MAX; /* it encloses what comes at the same time */
-    rc = tp_rec_encode(&s->names, &in, tp_sorter_room(s->sorter), err);
+    rc = tp_pf_writer_number(s->pf, ev, err);
+    if (rc == TP_OK)
+        rc = tp_rec_encode(&s->names, &in, tp_sorter_room(s->sorter), err);
     return rc == TP_OK ? tp_sorter_commit(s->sorter, tp_seal_rank(ev), err) : rc;
 }
 
@@ -181,9 +183,11 @@ static int sort_plain(struct seal *s, const struct tp_event *ev,
                       struct tp_err *err)
 {
     char *wire;
-    int rc = tp_rec_encode_wire(&s->names, ev, plain->wire, tp_sorter_room(s->sorter),
-                                &wire, err);
+    int rc = tp_pf_writer_number(s->pf, ev, err);
 
+    if (rc == TP_OK)
+        rc = tp_rec_encode_wire(&s->names, ev, plain->wire, tp_sorter_room(s->sorter),
+                                &wire, err);
     if (rc != TP_OK)
         return rc;
     for (uint32_t i = 0; i < plain->n_args; i++)
@@ -265,15 +269,17 @@ static int open_blobs(struct seal *s, struct tp_err *err)
 static int make_parts(struct seal *s, struct tp_err *err)
 {
     const struct tp_limits *l = &s->limits;
+    /* The notes of a batch have a track of their own. */
+    const uint32_t tracks_max = (uint32_t)l->stream_tracks + 1;
     struct tp_packet_feed_opts feed = {.salvage = true,
                                        .is_trusted = true,
-                                       .tracks_max = (uint32_t)l->stream_tracks,
+                                       .tracks_max = tracks_max,
                                        .on_event = on_event,
                                        .on_ghost = on_ghost,
                                        .on_plain = on_plain,
                                        .on_frame = on_frame,
                                        .arg = s};
-    struct tp_pairing_opts pairing = {.tracks_max = (uint32_t)l->stream_tracks,
+    struct tp_pairing_opts pairing = {.tracks_max = tracks_max,
                                       .open_max = l->open_slices,
                                       .args_max = 2 * (uint32_t)l->args_per_event,
                                       .names = &s->names,
@@ -381,15 +387,20 @@ static int write_stream(struct seal *s, struct tp_err *err)
     return rc == TP_OK ? tp_seal_writer_finish(s->writer, err) : rc;
 }
 
-/* What was promised and not read has been damaged since. */
+/* What was promised and not read has been damaged since, but for what is over a limit of
+ * the whole stream that each batch kept. */
 static int note_losses(struct seal *s, struct tp_err *err)
 {
     struct tp_packet_feed_stats feed = tp_packet_feed_stats(s->feed);
     struct tp_stream_index *ix = &s->result.index;
+    uint64_t over_limit;
+    uint64_t lost;
     int rc = TP_OK;
 
-    if (s->n_promised > s->n_read)
-        s->result.adjust.dropped[TP_DROP_DAMAGED] += s->n_promised - s->n_read;
+    lost = s->n_promised > s->n_read ? s->n_promised - s->n_read : 0;
+    over_limit = feed.over_limit < lost ? feed.over_limit : lost;
+    s->result.adjust.dropped[TP_DROP_OVER_LIMIT] += over_limit;
+    s->result.adjust.dropped[TP_DROP_DAMAGED] += lost - over_limit;
     if (!feed.is_damaged)
         return TP_OK;
     ix->damages++;

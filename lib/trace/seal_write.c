@@ -20,6 +20,7 @@
 
 #include "core/limits.h"
 #include "trace/flow_starts.h"
+#include "trace/frame.h"
 #include "trace/lanes.h"
 #include "trace/name_counts.h"
 #include "trace/pf_writer.h"
@@ -88,10 +89,13 @@ int tp_seal_writer_new(const struct tp_seal_writer_opts *opts,
         rc = tp_name_counts_new(NULL, &w->counts, err);
     if (rc == TP_OK)
         rc = tp_buf_reserve(&w->out, WRITE_BYTES + 64 * 1024, err);
+    if (rc == TP_OK)
+        rc = tp_pf_writer_names(w->pf, &w->out, err);
     if (rc != TP_OK) {
         tp_seal_writer_free(w);
         return rc;
     }
+    opts->ix->names_bytes = w->out.len;
     *out = w;
     return TP_OK;
 }
@@ -116,6 +120,7 @@ static int flush(struct tp_seal_writer *w, struct tp_err *err)
 
     if (rc != TP_OK)
         return rc;
+    w->opts.ix->crc32c = tp_frame_crc(w->opts.ix->crc32c, w->out.data, w->out.len);
     w->written_bytes += w->out.len;
     w->out.len = 0;
     return TP_OK;
@@ -421,6 +426,7 @@ int tp_seal_writer_finish(struct tp_seal_writer *w, struct tp_err *err)
     if (rc == TP_OK)
         rc = index_names(w, err);
     ix->size_bytes = w->written_bytes;
+    ix->has_crc32c = true;
     ix->lanes_added = lanes.lanes_added;
     ix->overlaps = lanes.overlaps;
     ix->crossings = lanes.crossings;

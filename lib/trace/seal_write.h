@@ -36,11 +36,11 @@ struct tp_seal_writer_opts {
     struct tp_stream_index *ix; /* stream_no is set; tracks, series, types, names,
                                    blocks, times and counts are filled in */
     const struct tp_track_pages *tracks;
-    struct tp_pf_writer *pf; /* of a sealed stream; it may have numbered names before */
+    struct tp_pf_writer *pf; /* of a sealed stream: it has numbered all strings */
 };
 
 /*
- * Create a writer.
+ * Create a writer; the strings are the first that it writes.
  *
  * out  set only on success; release it with tp_seal_writer_free().
  *

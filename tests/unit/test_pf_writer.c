@@ -394,6 +394,53 @@ static void test_each_allocation_may_fail_and_whole_events_stay(void **state)
     free(g);
 }
 
+/* How many packets of b bring strings. */
+static unsigned count_strings_packets(const struct tp_buf *b)
+{
+    struct tp_pb c = {b->data, b->data + b->len};
+    struct tp_pb_field f;
+    unsigned n = 0;
+
+    while (c.p < c.end) {
+        assert_true(tp_pb_get_field(&c, &f));
+        n += count_fields((struct tp_str){f.bytes, f.value},
+                          TP_PF_PACKET_INTERNED_DATA) > 0;
+    }
+    return n;
+}
+
+static void test_names_come_first_and_later_ones_get_no_number(void **state)
+{
+    struct tp_pf_writer *w = must_new(true);
+    struct tp_event late = slice("late");
+    struct tp_buf b = {0};
+    char name[TP_PF_INLINE_BYTES];
+    unsigned n_packets;
+
+    (void)state;
+    memset(name, 'n', sizeof(name));
+    for (unsigned i = 0; i < 600; i++) { /* more than one packet should have */
+        struct tp_event ev = slice("");
+
+        memcpy(name, &i, sizeof(i));
+        ev.name.ptr = name;
+        ev.name.len = sizeof(name);
+        assert_int_equal(tp_pf_writer_number(w, &ev, NULL), TP_OK);
+    }
+    assert_int_equal(b.len, 0);
+    assert_int_equal(tp_pf_writer_names(w, &b, NULL), TP_OK);
+    n_packets = count_strings_packets(&b);
+    assert_in_range(n_packets, 3, 5);
+    assert_int_equal(tp_pf_writer_names(w, &b, NULL), TP_OK);
+    must_write(w, &late, &b);
+    assert_int_equal(count_strings_packets(&b), n_packets);
+    tp_pf_writer_reset(w);
+    must_write(w, &late, &b);
+    assert_int_equal(count_strings_packets(&b), n_packets + 1);
+    tp_pf_writer_free(w);
+    tp_buf_fini(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -406,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_each_series_of_a_counter_is_a_packet),
         cmocka_unit_test(test_an_event_over_a_limit_is_refused_whole),
         cmocka_unit_test(test_names_beyond_the_caps_are_written_inline),
+        cmocka_unit_test(test_names_come_first_and_later_ones_get_no_number),
         cmocka_unit_test(test_a_failed_event_leaves_no_string_unsaid),
         cmocka_unit_test(test_numbers_of_one_reader_save_a_look_up_and_change_nothing),
         cmocka_unit_test(test_each_allocation_may_fail_and_whole_events_stay),

@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "core/limits.h"
 #include "support/stream_rig.h"
 #include "trace/chrome_reader.h"
 
@@ -93,8 +92,7 @@ static void sum_source(const struct tp_buf *json, struct sum *sum)
 
 static void check_file(const char *name)
 {
-    struct tp_limits limits = tp_limits_default();
-    struct stream_rig rig = {.opts = {.salvage = true, .limits = &limits},
+    struct stream_rig rig = {.opts = {.salvage = true},
                              .seal_opts = {.memory_bytes = 4 << 20},
                              .piece_bytes = 65536};
     struct sum before = {0};
@@ -103,7 +101,6 @@ static void check_file(const char *name)
     struct tp_err err = {0};
     char path[512];
 
-    limits.name_bytes = 65536; /* kernels of templates have names of 5 KiB */
     snprintf(path, sizeof(path), FOLDER "/%s", name);
     load(path, &json);
     sum_source(&json, &before);
