@@ -25,6 +25,7 @@
 #include "support/fault.h"
 #include "support/sealed.h"
 #include "trace/download.h"
+#include "trace/frame.h"
 #include "trace/pf_reader.h"
 
 #define BASE_NS INT64_C(1790857026000000000)
@@ -626,6 +627,35 @@ static void test_damage_is_an_error_and_stays_one(void **state)
     job_close(&j);
 }
 
+static void test_a_changed_byte_is_an_error_in_every_whole_file(void **state)
+{
+    struct job j;
+
+    (void)state;
+    job_open(&j);
+    for (int i = 0; i < 2; i++) {
+        struct tp_stream_index *ix = &j.ranks[i].index;
+
+        ix->has_crc32c = true;
+        ix->crc32c = tp_frame_crc(0, j.ranks[i].bytes.data, j.ranks[i].bytes.len);
+    }
+    for (int kind = 0; kind < 4; kind++) {
+        struct tp_download_opts opts = plan(&j, kind / 2, 2);
+        struct tp_buf out = {0};
+        struct tp_err err;
+        char *byte = blob_mem_data(j.blobs, "b", NULL) + j.ranks[1].bytes.len / 2;
+
+        opts.compress = kind % 2 == 0 ? TP_COMPRESS_IDENTITY : TP_COMPRESS_GZIP;
+        assert_int_equal(read_all(&opts, 100, &out, &err), TP_OK);
+        *byte ^= 4;
+        if (read_all(&opts, 100, &out, &err) != TP_EIO)
+            fail_msg("kind %d", kind);
+        *byte ^= 4;
+        tp_buf_fini(&out);
+    }
+    job_close(&j);
+}
+
 static void test_each_failing_read_is_an_error(void **state)
 {
     struct job j;
@@ -720,6 +750,7 @@ int main(void)
         cmocka_unit_test(test_a_slice_of_time_has_all_that_touches_it),
         cmocka_unit_test(test_a_slice_of_types_has_them_and_their_flows),
         cmocka_unit_test(test_damage_is_an_error_and_stays_one),
+        cmocka_unit_test(test_a_changed_byte_is_an_error_in_every_whole_file),
         cmocka_unit_test(test_each_failing_read_is_an_error),
         cmocka_unit_test(test_each_allocation_fails_cleanly),
         cmocka_unit_test(test_a_trace_without_streams_is_a_file),
