@@ -50,7 +50,7 @@ deps: ## install what the build and the tests need (apt, npm)
 	$(Q)deploy/install-deps test
 
 demo: ## install what is missing, build, then record a real program
-	$(Q)deploy/install-deps build
+	$(Q)deploy/install-deps demo
 	+$(Q)$(MAKE) all
 	$(Q)test -x examples/run-demo || { \
 	    echo "make demo: examples/run-demo is not there" >&2; exit 1; }

@@ -143,12 +143,12 @@ static bool register_types(void)
 
         add_text(o, "plugin", self.opts.plugin);
         add_text(o, "type_name", t->type_name);
-        add_text(o, "job", self.opts.job);
         add_text(o, "description", t->description);
         add_text(o, "kind", t->kind);
         add_text(o, "unit", t->unit);
         json_object_array_add(types, o);
     }
+    add_text(body, "job", self.opts.job);
     json_object_object_add(body, "types", types);
     answer = call_json("/types", body);
     if (answer == NULL)
@@ -279,7 +279,8 @@ static void obey(struct json_object *command)
         atomic_store(&self.on, self.wanted);
     } else { /* stop, cancel */
         atomic_store(&self.on, 0);
-        post_buffer();
+        while (self.len > 0) /* a worker may add its last slice while we post */
+            post_buffer();
         json_object_array_add(self.counts, counts_of(trace));
         self.trace[0] = '\0';
     }
@@ -370,6 +371,10 @@ bool recorder_is_on(int type)
 static void append(const char *text, int n)
 {
     pthread_mutex_lock(&self.lock);
+    if (self.trace[0] == '\0') { /* it began before the stop and ends after it */
+        pthread_mutex_unlock(&self.lock);
+        return;
+    }
     self.emitted++;
     if (n < 0 || n >= EVENT_BYTES || self.len + (size_t)n > BUFFER_BYTES) {
         self.dropped++;
