@@ -51,7 +51,7 @@ static void count_batch(struct tp_upload *u)
 
 static void note_damage(struct tp_stream *s, const struct tp_ingest_result *r)
 {
-    if (r->damages > 0 || r->is_truncated)
+    if (r->damages > 0 || r->is_truncated || r->members_left_out > 0)
         tp_upload_damage(r, s->damage, sizeof(s->damage));
 }
 
@@ -161,7 +161,7 @@ static void fill_reply(const struct tp_upload *u, const struct tp_counts *c,
     snprintf(reply->first_reason, sizeof(reply->first_reason), "%s",
              r->first_rejection);
     reply->is_truncated = r->is_truncated;
-    if (r->damages > 0 || r->is_truncated)
+    if (r->damages > 0 || r->is_truncated || r->members_left_out > 0)
         tp_upload_damage(r, reply->damage, sizeof(reply->damage));
 }
 

@@ -77,14 +77,19 @@ bool tp_upload_offset(const struct tp_err *err, uint64_t *offset)
 
 void tp_upload_damage(const struct tp_ingest_result *r, char *out, size_t size)
 {
-    int n = 0;
+    size_t n = 0;
 
     out[0] = '\0';
     if (r->damages > 0)
-        n = snprintf(out, size, "%llu place%s skipped, the first at byte %llu",
-                     (unsigned long long)r->damages, r->damages == 1 ? "" : "s",
-                     (unsigned long long)r->damage_offset[0]);
-    if (r->is_truncated && n >= 0 && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, "%sit ends in the middle",
-                 n == 0 ? "" : "; ");
+        n += (size_t)snprintf(out, size, "%llu place%s skipped, the first at byte %llu",
+                              (unsigned long long)r->damages,
+                              r->damages == 1 ? "" : "s",
+                              (unsigned long long)r->damage_offset[0]);
+    if (r->is_truncated && n < size)
+        n += (size_t)snprintf(out + n, size - n, "%sit ends in the middle",
+                              n == 0 ? "" : "; ");
+    if (r->members_left_out > 0 && n < size)
+        snprintf(out + n, size - n, "%s%llu top-level member%s over a limit left out",
+                 n == 0 ? "" : "; ", (unsigned long long)r->members_left_out,
+                 r->members_left_out == 1 ? "" : "s");
 }

@@ -48,9 +48,9 @@ static void set_phase(struct tp_chrome_members *m, struct tp_event *ev)
     if (ev->phase != '\0')
         return;
     if (v->kind == TP_CHROME_NONE)
-        tp_chrome_members_reject(m, "ph is missing");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED, "ph is missing");
     else
-        tp_chrome_members_reject(m, "ph is not one character");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED, "ph is not one character");
 }
 
 /* --- times ------------------------------------------------------------------------ */
@@ -102,17 +102,19 @@ static void set_ts(struct tp_chrome_members *m, int64_t base_ns, struct tp_event
 
     if (is_absent(v)) {
         if (ev->kind != TP_EVENT_META)
-            tp_chrome_members_reject(m, "ts is missing");
+            tp_chrome_members_reject(m, TP_CHROME_MALFORMED, "ts is missing");
         return;
     }
     n = number_of(v, &room);
     if (n == NULL)
-        tp_chrome_members_reject(m, "ts is not a number");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED, "ts is not a number");
     else if (!tp_json_number_scaled(n, NS_DECIMALS, &ev->ts_ns))
-        tp_chrome_members_reject(m, "ts does not fit 64 bits of nanoseconds");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED,
+                                 "ts does not fit 64 bits of nanoseconds");
     else if (__builtin_add_overflow(ev->ts_ns, base_ns, &ev->ts_ns))
-        tp_chrome_members_reject(m, "ts and baseTimeNanoseconds together do not fit 64 "
-                                    "bits of nanoseconds");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED,
+                                 "ts and baseTimeNanoseconds together do not fit 64 "
+                                 "bits of nanoseconds");
 }
 
 static void set_dur(struct tp_chrome_members *m, struct tp_event *ev)
@@ -131,10 +133,12 @@ static void set_dur(struct tp_chrome_members *m, struct tp_event *ev)
         return;
     }
     if (!tp_json_number_scaled(n, NS_DECIMALS, &ev->dur_ns))
-        tp_chrome_members_reject(m, "dur does not fit 64 bits of nanoseconds");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED,
+                                 "dur does not fit 64 bits of nanoseconds");
     else if (__builtin_add_overflow(ev->ts_ns, ev->dur_ns, &end_ns))
-        tp_chrome_members_reject(m, "ts and dur together do not fit 64 bits of "
-                                    "nanoseconds");
+        tp_chrome_members_reject(m, TP_CHROME_MALFORMED,
+                                 "ts and dur together do not fit 64 bits of "
+                                 "nanoseconds");
 }
 
 /* --- texts and ids ---------------------------------------------------------------- */
@@ -165,8 +169,8 @@ static int set_name(struct tp_chrome_members *m, enum tp_chrome_key key,
     if (rc != TP_OK)
         return rc;
     if (text.len > m->name_bytes) {
-        tp_chrome_members_reject(m, "%s is longer than %zu bytes", key_text,
-                                 m->name_bytes);
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE, "%s is longer than %zu bytes",
+                                 key_text, m->name_bytes);
         return TP_OK;
     }
     *out = (struct tp_name){text.ptr, (uint32_t)text.len, 0};
@@ -201,8 +205,8 @@ static int set_id(struct tp_chrome_members *m, enum tp_chrome_key key,
         return rc;
     out->kind = TP_ID_TEXT;
     if (out->text.len > m->name_bytes)
-        tp_chrome_members_reject(m, "%s is longer than %zu bytes", key_text,
-                                 m->name_bytes);
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE, "%s is longer than %zu bytes",
+                                 key_text, m->name_bytes);
     return TP_OK;
 }
 
@@ -220,7 +224,7 @@ static int set_track(struct tp_chrome_members *m, struct tp_chrome_tracks *track
         return rc;
     rc = tp_chrome_tracks_get(tracks, &pid, &tid, &ev->track, &why);
     if (rc == TP_EQUOTA) {
-        tp_chrome_members_reject(m, "%s", why.message);
+        tp_chrome_members_reject(m, TP_CHROME_OVER_TRACKS, "%s", why.message);
         return TP_OK;
     }
     if (rc != TP_OK)

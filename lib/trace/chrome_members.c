@@ -31,12 +31,14 @@ void tp_chrome_members_fini(struct tp_chrome_members *m)
     *m = (struct tp_chrome_members){0};
 }
 
-void tp_chrome_members_reject(struct tp_chrome_members *m, const char *format, ...)
+void tp_chrome_members_reject(struct tp_chrome_members *m, enum tp_chrome_reject cause,
+                              const char *format, ...)
 {
     va_list args;
 
     if (m->rejection[0] != '\0')
         return;
+    m->cause = cause;
     va_start(args, format);
     vsnprintf(m->rejection, sizeof(m->rejection), format, args);
     va_end(args);
@@ -134,7 +136,8 @@ static int scan_nested(struct tp_chrome_members *m, struct tp_json *c, unsigned 
                                    : tp_json_skip(c, m->depth_max - depth, &oddities);
 
     if (rc == TP_EQUOTA)
-        tp_chrome_members_reject(m, "more than %u arrays and objects inside each other",
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE,
+                                 "more than %u arrays and objects inside each other",
                                  m->depth_max);
     if (rc != TP_OK)
         return rc;
@@ -238,7 +241,8 @@ int tp_chrome_members_keep(struct tp_chrome_members *m, struct tp_str key,
     int rc;
 
     if (m->n_spans >= m->args_max) {
-        tp_chrome_members_reject(m, "more than %u further members", m->args_max);
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE, "more than %u further members",
+                                 m->args_max);
         return TP_OK;
     }
     rc = tp_chrome_members_json(m, v, &json, err);
@@ -334,7 +338,8 @@ static struct tp_arg *place_arg(struct tp_chrome_members *m, struct tp_str key,
     if (arg != NULL)
         return arg;
     if (m->n_args >= m->args_max) {
-        tp_chrome_members_reject(m, "more than %u arguments", m->args_max);
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE, "more than %u arguments",
+                                 m->args_max);
         return NULL;
     }
     if (m->n_args == m->args_cap) {
@@ -392,7 +397,8 @@ static inline int scan_key(struct tp_chrome_members *m, struct tp_json *c,
         return rc;
     rc = text_of(m, &s, key, err);
     if (rc == TP_OK && key->len > m->name_bytes)
-        tp_chrome_members_reject(m, "a key is longer than %zu bytes", m->name_bytes);
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE,
+                                 "a key is longer than %zu bytes", m->name_bytes);
     return rc;
 }
 
@@ -467,7 +473,8 @@ static int scan_args(struct tp_chrome_members *m, struct tp_json *c, struct tp_e
     int rc;
 
     if (m->depth_max < 2) {
-        tp_chrome_members_reject(m, "args are deeper than %u", m->depth_max);
+        tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE, "args are deeper than %u",
+                                 m->depth_max);
         return TP_EQUOTA;
     }
     m->n_args = 0;

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/json_number.h"
 #include "base/json_string.h"
+#include "trace/chrome_reader.h"
 #include "trace/event.h"
 
 /* The members that an event has a place for. */
@@ -76,6 +77,7 @@ struct tp_chrome_members {
     struct tp_arena arena;
     bool repaired;
     char rejection[TP_CHROME_REJECTION_BYTES]; /* why it is no event; "" = it is */
+    enum tp_chrome_reject cause;               /* of the rejection */
 };
 
 /* Release all memory and make m all-zero. All-zero is allowed. */
@@ -98,8 +100,9 @@ int tp_chrome_members_parse(struct tp_chrome_members *m, struct tp_json *c,
 bool tp_chrome_members_has(const struct tp_chrome_members *m, const char *key);
 
 /* Set m->rejection unless there is one. */
-void tp_chrome_members_reject(struct tp_chrome_members *m, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void tp_chrome_members_reject(struct tp_chrome_members *m, enum tp_chrome_reject cause,
+                              const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /*
  * The text that a string stands for, borrowed or in the arena.

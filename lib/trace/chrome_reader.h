@@ -55,10 +55,19 @@ struct tp_chrome_reader_opts {
 
 #define TP_CHROME_DAMAGES_MAX 16
 
+/* Why a value of traceEvents is no event. */
+enum tp_chrome_reject {
+    TP_CHROME_MALFORMED,   /* not an object, or without a usable ph, ts or dur */
+    TP_CHROME_TOO_LARGE,   /* over event_bytes, name_bytes, args_max or depth_max */
+    TP_CHROME_OVER_TRACKS, /* on a new track when there are tracks_max */
+    TP_CHROME_REJECTS
+};
+
 /* What was found; plain data. Every complete value in traceEvents is an event. */
 struct tp_chrome_stats {
     uint64_t events;   /* seen: handed over or rejected */
-    uint64_t rejected; /* not objects, no usable ph, ts or size; see last_rejection */
+    uint64_t rejected; /* of all causes together; see last_rejection */
+    uint64_t rejected_by[TP_CHROME_REJECTS];
     uint64_t repaired; /* events in which something was repaired (bad UTF-8, negative
                            dur, NaN, Infinity, unpaired surrogates, escapes that
                            are none, control characters that are not escaped) */

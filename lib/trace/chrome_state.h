@@ -91,11 +91,12 @@ struct tp_chrome_reader {
 #define TP_CHROME_KEEP_BYTES (256U << 10) /* larger buffers are released after use */
 
 /* Count an event that is none, which starts at an offset. */
-void tp_chrome_reject(struct tp_chrome_reader *r, uint64_t offset, const char *why);
+void tp_chrome_reject(struct tp_chrome_reader *r, uint64_t offset,
+                      enum tp_chrome_reject cause, const char *why);
 
 /* The unit at an offset is over a limit: count it and move on, as if it were over. */
 void tp_chrome_leave_out(struct tp_chrome_reader *r, enum tp_chrome_unit unit,
-                         uint64_t offset, const char *why);
+                         uint64_t offset, enum tp_chrome_reject cause, const char *why);
 
 /*
  * Act on a unit that was scanned and move on.

@@ -11,9 +11,11 @@
 
 /* --- counting --------------------------------------------------------------------- */
 
-void tp_chrome_reject(struct tp_chrome_reader *r, uint64_t offset, const char *why)
+void tp_chrome_reject(struct tp_chrome_reader *r, uint64_t offset,
+                      enum tp_chrome_reject cause, const char *why)
 {
     r->stats.events++;
+    r->stats.rejected_by[cause]++;
     if (r->stats.rejected++ == 0)
         snprintf(r->stats.last_rejection, sizeof(r->stats.last_rejection),
                  "byte %llu: %s", (unsigned long long)offset, why);
@@ -28,7 +30,7 @@ static void leave_item(struct tp_chrome_reader *r)
 
 /* The unit is over a limit and its end is passed, or will be. */
 void tp_chrome_leave_out(struct tp_chrome_reader *r, enum tp_chrome_unit unit,
-                         uint64_t offset, const char *why)
+                         uint64_t offset, enum tp_chrome_reject cause, const char *why)
 {
     switch (unit) {
     case TP_CHROME_UNIT_KEY:
@@ -41,11 +43,11 @@ void tp_chrome_leave_out(struct tp_chrome_reader *r, enum tp_chrome_unit unit,
         r->place = TP_CHROME_MEMBER_NEXT;
         break;
     case TP_CHROME_UNIT_LINE:
-        tp_chrome_reject(r, offset, why);
+        tp_chrome_reject(r, offset, cause, why);
         break;
     default:
         if (r->place != TP_CHROME_LOST_EVENT)
-            tp_chrome_reject(r, offset, why);
+            tp_chrome_reject(r, offset, cause, why);
         leave_item(r);
         break;
     }
@@ -69,7 +71,7 @@ static int hand_over(struct tp_chrome_reader *r, uint64_t offset, struct tp_err 
     if (r->members.rejection[0] != '\0') {
         if (!r->has_handed_over)
             r->stats.base_was_added = false;
-        tp_chrome_reject(r, offset, r->members.rejection);
+        tp_chrome_reject(r, offset, r->members.cause, r->members.rejection);
         return TP_OK;
     }
     r->has_handed_over = true;
@@ -178,7 +180,7 @@ static int take_line(struct tp_chrome_reader *r, struct tp_str text, uint64_t of
     offset += (uint64_t)(c.p - text.ptr);
     if (*c.p == '{')
         return hand_over(r, offset, err);
-    tp_chrome_reject(r, offset, r->members.rejection);
+    tp_chrome_reject(r, offset, r->members.cause, r->members.rejection);
     return TP_OK;
 }
 
@@ -200,7 +202,7 @@ int tp_chrome_take_unit(struct tp_chrome_reader *r, enum tp_chrome_unit unit,
     case TP_CHROME_UNIT_LINE:
         return take_line(r, text, offset, err);
     default:
-        tp_chrome_reject(r, offset, "not an object");
+        tp_chrome_reject(r, offset, TP_CHROME_MALFORMED, "not an object");
         leave_item(r);
         return TP_OK;
     }

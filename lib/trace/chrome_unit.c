@@ -55,7 +55,7 @@ static int scan_line(struct tp_chrome_reader *r, struct scan *s, struct tp_err *
         rc = tp_chrome_members_parse(&r->members, &s->c, err);
     } else {
         rc = tp_json_skip(&s->c, r->opts.depth_max, &s->oddities);
-        tp_chrome_members_reject(&r->members, "not an object");
+        tp_chrome_members_reject(&r->members, TP_CHROME_MALFORMED, "not an object");
     }
     if (rc == TP_EAGAIN)
         return tp_json_bad(&s->c, "the line ends inside a value");
@@ -93,6 +93,15 @@ static const char *limit_text(struct tp_chrome_reader *r, enum tp_chrome_unit un
         return r->members.rejection;
     snprintf(room, room_bytes, "longer than %zu bytes", unit_limit(r, unit));
     return room;
+}
+
+/* Which cause that is. */
+static enum tp_chrome_reject limit_cause(const struct tp_chrome_reader *r,
+                                         enum tp_chrome_unit unit, int rc)
+{
+    if (unit == TP_CHROME_UNIT_ELEMENT)
+        return TP_CHROME_MALFORMED;
+    return rc == TP_EQUOTA ? r->members.cause : TP_CHROME_TOO_LARGE;
 }
 
 /*
@@ -229,7 +238,7 @@ static int begin_skip(struct tp_chrome_reader *r, struct tp_chrome_window *w,
     const char *why = limit_text(r, unit, code, room, sizeof(room));
 
     start_unit(r, unit, tp_chrome_offset(w, w->p));
-    tp_chrome_leave_out(r, unit, r->unit_offset, why);
+    tp_chrome_leave_out(r, unit, r->unit_offset, limit_cause(r, unit, code), why);
     skip_unit(r, w);
     return TP_OK;
 }
@@ -259,7 +268,8 @@ static int begin_line(struct tp_chrome_reader *r, struct tp_chrome_window *w,
                                     s.c.why, err);
     if (rc != TP_EQUOTA)
         return rc;
-    tp_chrome_reject(r, tp_chrome_offset(w, start), r->members.rejection);
+    tp_chrome_reject(r, tp_chrome_offset(w, start), r->members.cause,
+                     r->members.rejection);
     r->n_lines++;
     return TP_OK;
 }
@@ -336,7 +346,7 @@ static void skip_carry(struct tp_chrome_reader *r, int code)
 {
     char room[64];
 
-    tp_chrome_leave_out(r, r->unit, r->unit_offset,
+    tp_chrome_leave_out(r, r->unit, r->unit_offset, limit_cause(r, r->unit, code),
                         limit_text(r, r->unit, code, room, sizeof(room)));
     r->is_skipping = true;
     r->carry.len = 0;

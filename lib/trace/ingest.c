@@ -380,7 +380,9 @@ static void take_chrome_stats(struct tp_ingest *g)
     struct tp_ingest_result *r = &g->result;
 
     r->counts.emitted = s->events;
-    r->counts.dropped[TP_DROP_MALFORMED] += s->rejected;
+    r->counts.dropped[TP_DROP_MALFORMED] += s->rejected_by[TP_CHROME_MALFORMED];
+    r->counts.dropped[TP_DROP_EVENT_TOO_LARGE] += s->rejected_by[TP_CHROME_TOO_LARGE];
+    r->counts.dropped[TP_DROP_OVER_LIMIT] += s->rejected_by[TP_CHROME_OVER_TRACKS];
     if (s->rejected > 0 && r->first_rejection[0] == '\0')
         memcpy(r->first_rejection, s->last_rejection, sizeof(r->first_rejection));
     r->members_left_out += s->members_left_out;

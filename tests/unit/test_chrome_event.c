@@ -28,6 +28,7 @@ static void reject(const char *event, const char *why)
         fail_msg("%s is rejected because '%s'", event, got.stats.last_rejection);
     assert_int_equal(got.stats.events, 1);
     assert_int_equal(got.stats.rejected, 1);
+    assert_int_equal(got.stats.rejected_by[TP_CHROME_MALFORMED], 1);
     tp_buf_fini(&got.text);
 }
 

@@ -110,6 +110,7 @@ static void test_each_limit_costs_one_event(void **state)
         got = chrome_limited(cases[i].opts, text, "i 2000 -/-\n");
         assert_string_equal(got.stats.last_rejection, cases[i].why);
         assert_int_equal(got.stats.rejected, 1);
+        assert_int_equal(got.stats.rejected_by[TP_CHROME_TOO_LARGE], 1);
         assert_int_equal(got.stats.events, 2);
     }
 }
@@ -128,6 +129,7 @@ static void test_limits_hold_for_lines(void **state)
                          "{\"ph\":\"i\",\"ts\":2}\n",
                          "i 2000 -/-\n");
     assert_int_equal(got.stats.rejected, 2);
+    assert_int_equal(got.stats.rejected_by[TP_CHROME_TOO_LARGE], 2);
     assert_string_equal(got.stats.last_rejection, "byte 0: longer than 40 bytes");
 }
 
@@ -143,6 +145,7 @@ static void test_tracks_are_limited(void **state)
         "{\"ph\":\"i\",\"ts\":1,\"tid\":3},{\"ph\":\"i\",\"ts\":1,\"tid\":1}]",
         "i 1000 -/1\ni 1000 -/2\ni 1000 -/1\n");
     assert_int_equal(got.stats.rejected, 1);
+    assert_int_equal(got.stats.rejected_by[TP_CHROME_OVER_TRACKS], 1);
     assert_string_equal(got.stats.last_rejection,
                         "byte 53: more than 2 pairs of pid and tid");
 }

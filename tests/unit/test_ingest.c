@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/filter.h"
+#include "core/limits.h"
 #include "core/registry.h"
 #include "core/typemap.h"
 #include "support/blob_mem.h"
@@ -417,6 +418,62 @@ static void test_rejected_events_are_counted_with_a_reason(void **state)
     tp_ingest_free(g);
 }
 
+/* A body of 40 slices on as many threads, of `first` and those that follow. */
+static void post_threads(struct stream_rig *rig, int first)
+{
+    struct tp_buf body = {0};
+    struct tp_err err;
+
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(tp_buf_printf(&body, &err,
+                                       "%s{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,"
+                                       "\"tid\":%d,\"ts\":%d,\"dur\":1}",
+                                       i == 0 ? "[" : ",", first + i, i),
+                         TP_OK);
+    assert_int_equal(tp_buf_append_str(&body, "]", &err), TP_OK);
+    assert_int_equal(stream_rig_post(rig, body.data, body.len, &err), TP_OK);
+    tp_buf_fini(&body);
+}
+
+static void test_threads_over_the_limit_of_a_stream_are_counted_as_such(void **state)
+{
+    struct tp_limits limits = tp_limits_default();
+    struct stream_rig rig = {.opts.limits = &limits, .seal_opts.limits = &limits};
+    struct tp_err err;
+
+    (void)state;
+    limits.stream_tracks = 16;
+    post_threads(&rig, 0);
+    assert_int_equal(rig.counts.dropped[TP_DROP_OVER_LIMIT], 24);
+    post_threads(&rig, 10); /* 10 to 15 are known, each batch may bring 10 more */
+    assert_int_equal(rig.counts.dropped[TP_DROP_OVER_LIMIT], 48);
+    assert_int_equal(stream_rig_seal(&rig, &err), TP_OK);
+    assert_int_equal(rig.counts.stored, 22);
+    assert_int_equal(rig.counts.dropped[TP_DROP_OVER_LIMIT], 58);
+    assert_int_equal(tp_counts_dropped(&rig.counts), 58);
+    stream_rig_fini(&rig);
+}
+
+static void test_events_over_their_limits_are_counted_as_too_large(void **state)
+{
+    static const char body[] =
+        "[{\"ph\":\"X\",\"ts\":1,\"name\":\"0123456789\"},7,"
+        "{\"ph\":\"i\",\"ts\":2,\"name\":\"a\"},"
+        "{\"ph\":\"i\",\"ts\":3,\"args\":{\"a\":1,\"b\":2,\"c\":3}}]";
+    struct tp_limits limits = tp_limits_default();
+    struct stream_rig rig = {.opts.limits = &limits};
+    struct tp_err err;
+
+    (void)state;
+    limits.name_bytes = 9;
+    limits.args_per_event = 2;
+    assert_int_equal(stream_rig_post(&rig, body, sizeof(body) - 1, &err), TP_OK);
+    assert_int_equal(rig.counts.stored, 1);
+    assert_int_equal(rig.counts.dropped[TP_DROP_EVENT_TOO_LARGE], 2);
+    assert_int_equal(rig.counts.dropped[TP_DROP_MALFORMED], 1);
+    stream_rig_fini(&rig);
+}
+
 static size_t gzip_of(const char *body, size_t n, char *out, size_t room)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)body,
@@ -583,6 +640,8 @@ int main(void)
         cmocka_unit_test(test_names_and_durations_filter),
         cmocka_unit_test(test_the_number_of_a_registered_type_becomes_its_name),
         cmocka_unit_test(test_rejected_events_are_counted_with_a_reason),
+        cmocka_unit_test(test_threads_over_the_limit_of_a_stream_are_counted_as_such),
+        cmocka_unit_test(test_events_over_their_limits_are_counted_as_too_large),
         cmocka_unit_test(test_gzip_is_known_by_its_first_bytes),
         cmocka_unit_test(test_a_body_longer_than_allowed_is_refused),
         cmocka_unit_test(test_a_sealed_stream_may_be_posted_again),
