@@ -68,7 +68,7 @@ static const struct tp_limit_info table[] = {
         "Bytes of those names."),
     ROW(open_slices, "open-slices", "slices", 1048576, 16, 67108864,
         "Begins of one stream that wait for their end."),
-    ROW(spill_bytes, "spill-bytes", "bytes", 16 * MIB, MIB, 4 * GIB,
+    ROW(spill_bytes, "spill-bytes", "bytes", 64 * MIB, MIB, 4 * GIB,
         "Memory for sorting one stream before it goes to disk."),
     ROW(trace_bytes, "trace-bytes", "bytes", 64 * GIB, MIB, 64 * TIB,
         "Stored data of one trace."),

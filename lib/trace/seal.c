@@ -23,7 +23,7 @@
 #include "trace/sorter.h"
 #include "trace/track_pages.h"
 
-#define READ_BYTES (1u << 20)
+#define READ_BYTES (256u << 10) /* what is read stays in the cache of a core */
 #define PROGRESS_EVENTS 65536
 #define KEYS_MAX 65536 /* of the reader's numbers, those from here on are not mapped */
 
