@@ -10,6 +10,7 @@
  * a batch was not taken.
  */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,11 +46,12 @@ static void write_event(char *p, bool is_first, int rank, uint64_t i)
         text, sizeof(text),
         "%c{\"ph\":\"X\",\"cat\":\"ascend.KERNEL\",\"name\":\"%s_%02d\",\"pid\":%d,"
         "\"tid\":%d,\"ts\":%llu.%03d,\"dur\":1.250,\"args\":{\"External id\":%llu,"
-        "\"correlation\":%llu,\"Input Dims\":[[64,64],[]],\"pad\":\"",
+        "\"correlation\":%llu,\"Input Dims\":[[64],[]],\"p\":\"",
         is_first ? '[' : ',', names[i % 4], (int)(i % 37), 4000 + rank, (int)(i % 4),
         (unsigned long long)(ns / 1000), (int)(ns % 1000),
         (unsigned long long)i % 100000, (unsigned long long)i % 100000);
 
+    assert(n <= EVENT_BYTES - 3); /* up to a million events of a rank */
     memset(p, 'x', EVENT_BYTES);
     memcpy(p, text, (size_t)n);
     memcpy(p + EVENT_BYTES - 3, "\"}}", 3);
