@@ -1,6 +1,6 @@
 /*
- * post_events.c - posts made events to a trace, as many connections as told, and adds up
- * what the service says of them.
+ * post_events.c - posts made events to a trace, as many connections as told, and adds
+ * up what the service says of them.
  *
  * post_events PORT TRACE CONNECTIONS BATCHES EVENTS_PER_BATCH
  *

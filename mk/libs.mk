@@ -3,7 +3,7 @@
 
 PKGS_BUILD := libmicrohttpd json-c libcurl libisal libzstd sqlite3
 PKGS_EXAMPLES := gnutls
-PKGS_TEST := cmocka
+PKGS_TEST := cmocka zlib
 NEEDS_NOTHING := clean help deps demo fmt lint-selftest measure
 NEEDS_TEST := test unit fuzz lint unit-programs
 

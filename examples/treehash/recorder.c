@@ -1,13 +1,13 @@
 /*
  * recorder.c - two threads around one buffer of events.
  *
- *   workers --> buffer (NDJSON) --> poster: POST /traces/{id}/events, ten times a second
+ *   workers --> buffer (NDJSON) --> poster: POST /traces/{id}/events, every 100 ms
  *                   ^
  *   agent: POST /producers/{id}/sync, held by the service until there is a command
  *
  * The text of an event is made by the thread that recorded it; the lock is held for a
- * copy of some 200 bytes. A backend that records millions of events a second would keep a
- * ring for each thread instead.
+ * copy of some 200 bytes. A backend that records millions of events a second would keep
+ * a ring for each thread instead.
  */
 #include "recorder.h"
 

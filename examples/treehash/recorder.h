@@ -1,10 +1,10 @@
 /*
- * recorder.h - a small recorder over Traceplane's HTTP API, as a backend would have one.
+ * recorder.h - a small recorder over Traceplane's HTTP API, as a backend has one.
  *
  * It registers the program's activity types and the program itself as a producer, waits
- * for commands in a thread of its own, and posts what the program recorded while a trace
- * runs. When nothing is recorded, a slice costs one atomic load. A full buffer drops and
- * counts; a service that is away changes nothing for the program.
+ * for commands in a thread of its own, and posts what the program recorded while a
+ * trace runs. When nothing is recorded, a slice costs one atomic load. A full buffer
+ * drops and counts; a service that is away changes nothing for the program.
  *
  * recorder_start() and recorder_stop() are called once, by one thread; everything else
  * may be called from any thread in between.

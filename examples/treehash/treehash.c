@@ -1,13 +1,14 @@
 /*
  * treehash.c - hash and compress a directory tree with several threads, traceable.
  *
- * treehash [--url URL] [--job NAME] [--rank R --world-size N] [--threads T] [--seconds S] DIR
+ * treehash [--url URL] [--job NAME] [--rank R --world-size N] [--threads T]
+ *          [--seconds S] DIR
  *
- * One thread walks the tree, the others read each file, take its SHA-256 and compress it
- * with zstd; the walk is repeated until S seconds have passed. Ranks share the work: rank R
- * takes every Nth file. The program registers its own activity types with Traceplane and
- * can be traced at any moment while it runs: it is a stand-in for a training job whose
- * accelerator backend brings its own categories.
+ * One thread walks the tree, the others read each file, take its SHA-256 and compress
+ * it with zstd; the walk is repeated until S seconds have passed. Ranks share the work:
+ * rank R takes every Nth file. The program registers its own activity types with
+ * Traceplane and can be traced at any moment while it runs: it is a stand-in for a
+ * training job whose accelerator backend brings its own categories.
  */
 #include <ftw.h>
 #include <getopt.h>

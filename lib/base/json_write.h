@@ -49,8 +49,8 @@ char *tp_json_put_us(char *out, int64_t ns);
 /*
  * Write d so that it reads back as the same double, with a point or an exponent in it:
  * 68 is "68.0". As short as it can be, as far as that is cheap. NaN and the infinities,
- * which JSON has no word for, are the strings "NaN", "Infinity" and "-Infinity". out has
- * room for TP_JSON_DOUBLE_BYTES.
+ * which JSON has no word for, are the strings "NaN", "Infinity" and "-Infinity". out
+ * has room for TP_JSON_DOUBLE_BYTES.
  */
 char *tp_json_put_double(char *out, double d);
 

@@ -18,7 +18,8 @@ struct tp_merge;
 struct tp_trace_info;
 struct tp_trace_slice;
 
-/* In a merge, the sources' members together; what is over it is left out and said so. */
+/* In a merge, the sources' members together; what is over it is left out and said so.
+ */
 #define TP_CHROME_HEAD_SOURCES_BYTES ((size_t)4 << 20)
 
 /*

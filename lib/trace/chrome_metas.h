@@ -15,9 +15,9 @@ struct tp_err;
 struct tp_merge;
 
 /*
- * Append the metadata that the plan adds for a stream: in a merge, a label and the place
- * of each process; without one, a label "rank N" if the source brought no metadata at
- * all; always, the names of extra lanes.
+ * Append the metadata that the plan adds for a stream: in a merge, a label and the
+ * place of each process; without one, a label "rank N" if the source brought no
+ * metadata at all; always, the names of extra lanes.
  *
  * w  stands at this stream.
  *

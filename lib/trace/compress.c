@@ -3,7 +3,8 @@
  *
  * Measured on the 35 MB of JSON of a real GPU trace, one core: isa-l level 1 packs
  * 1.0 GB/s by 13.0, level 3 a quarter of that by 13.1; zlib's level 1 0.2 GB/s. zstd
- * level 1 packs 0.8 GB/s by 21.6 and its higher levels no better. So level 1 both times.
+ * level 1 packs 0.8 GB/s by 21.6 and its higher levels no better. So level 1 both
+ * times.
  *
  * Both libraries are given the whole room of the output buffer and called until they
  * want no more, so that how much room there was has no influence on what they write.

@@ -87,15 +87,15 @@ struct tp_arg {
 
 struct tp_event {
     enum tp_event_kind kind;
-    char phase;           /* the Chrome `ph`; '\0' when the source has none */
-    char scope;           /* of an instant: 'g', 'p', 't'; '\0' when not said */
-    bool binds_enclosing; /* of a flow end: `"bp":"e"` */
-    bool is_unfinished;   /* of a BEGIN: known to have no end */
-    int64_t ts_ns;        /* start; see the reader for what it is relative to */
-    int64_t dur_ns;       /* of a SLICE, >= 0; else 0 */
-    struct tp_name name;  /* ptr NULL when absent */
-    struct tp_name cat;   /* ptr NULL when absent */
-    struct tp_id id;      /* of flows and async events */
+    char phase;                   /* the Chrome `ph`; '\0' when the source has none */
+    char scope;                   /* of an instant: 'g', 'p', 't'; '\0' when not said */
+    bool binds_enclosing;         /* of a flow end: `"bp":"e"` */
+    bool is_unfinished;           /* of a BEGIN: known to have no end */
+    int64_t ts_ns;                /* start; see the reader for what it is relative to */
+    int64_t dur_ns;               /* of a SLICE, >= 0; else 0 */
+    struct tp_name name;          /* ptr NULL when absent */
+    struct tp_name cat;           /* ptr NULL when absent */
+    struct tp_id id;              /* of flows and async events */
     const struct tp_track *track; /* never NULL */
     const struct tp_arg *args;
     uint32_t n_args;
