@@ -74,7 +74,8 @@ char *tp_chrome_cache_render(char *p, enum tp_chrome_member member,
  * Write `"pid":1,"tid":7,` with the ids of the download for those of the source. What
  * the plan does not know stays as it is, what is absent stays absent.
  *
- * text  set to the result, which lives until the next call with this cache.
+ * text  set to the result, which lives until the next call with this cache; a block
+ *       behind it may be read.
  *
  * TP_ENOMEM  text is unchanged.
  */
@@ -99,6 +100,16 @@ static inline int tp_chrome_cache_string(struct tp_chrome_cache *c,
     return tp_chrome_cache_fill(c, member, name, err);
 }
 
+/* Copy n bytes in blocks: as many more may be read and written as a block has. */
+static inline char *tp_chrome_cache_copy(char *p, const char *from, size_t n)
+{
+    memcpy(p, from, TP_CHROME_BLOCK_BYTES);
+    if (__builtin_expect(n > TP_CHROME_BLOCK_BYTES, 0))
+        memcpy(p + TP_CHROME_BLOCK_BYTES, from + TP_CHROME_BLOCK_BYTES,
+               n - TP_CHROME_BLOCK_BYTES);
+    return p + n;
+}
+
 /* Write a string, from the cache if it is there. Room: tp_chrome_cache_room() and a
  * block. */
 static inline char *tp_chrome_cache_put(char *p, const struct tp_chrome_cache *c,
@@ -107,17 +118,11 @@ static inline char *tp_chrome_cache_put(char *p, const struct tp_chrome_cache *c
 {
     const struct tp_chrome_strings *s = &c->strings[member];
     struct tp_chrome_fragment f;
-    const char *from;
 
     if (__builtin_expect(name->iid >= s->n || s->by_iid[name->iid].len == 0, 0))
         return tp_chrome_cache_render(p, member, name);
     f = s->by_iid[name->iid];
-    from = c->pool.data + f.offset;
-    memcpy(p, from, TP_CHROME_BLOCK_BYTES);
-    if (__builtin_expect(f.len > TP_CHROME_BLOCK_BYTES, 0))
-        memcpy(p + TP_CHROME_BLOCK_BYTES, from + TP_CHROME_BLOCK_BYTES,
-               f.len - TP_CHROME_BLOCK_BYTES);
-    return p + f.len;
+    return tp_chrome_cache_copy(p, c->pool.data + f.offset, f.len);
 }
 
 #endif

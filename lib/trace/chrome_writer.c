@@ -96,7 +96,7 @@ static int prepare(struct tp_chrome_writer *w, const struct tp_event *ev,
     }
     if (rc == TP_OK) /* last, for it borrows from the pool */
         rc = tp_chrome_cache_track(c, ev->track, track, err);
-    *room = n + track->len;
+    *room = n + track->len + TP_CHROME_BLOCK_BYTES;
     return rc;
 }
 
@@ -237,7 +237,7 @@ static inline int write_event(struct tp_chrome_writer *w, const struct tp_event 
     if (ev->name.ptr != NULL)
         p = tp_chrome_cache_put(p, c, TP_CHROME_NAME, &ev->name);
     if (track.len > 0)
-        p = put_text(p, track.ptr, track.len);
+        p = tp_chrome_cache_copy(p, track.ptr, track.len);
     if (has_ts)
         p = put_times(p, w->base_ns, ev);
     else
