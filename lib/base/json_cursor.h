@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -37,17 +38,36 @@ static inline bool tp_json_is_space(char ch)
     return (unsigned char)ch <= ' ' && (UINT64_C(0x100002600) >> ch & 1) != 0;
 }
 
+/* The first byte from p on that is no whitespace, or end. */
+static inline const char *tp_json_behind_space(const char *p, const char *end)
+{
+    while (p < end && tp_json_is_space(*p)) {
+        p++;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        /* The indentation of a line in steps of eight blanks. */
+        while (end - p >= 8) {
+            uint64_t others;
+
+            memcpy(&others, p, sizeof(others));
+            others ^= UINT64_C(0x2020202020202020);
+            if (others != 0) {
+                p += __builtin_ctzll(others) / 8;
+                break;
+            }
+            p += 8;
+        }
+#endif
+    }
+    return p;
+}
+
 /*
  * Move to the next byte that is no whitespace. TP_EAGAIN when there is none.
  */
 static inline int tp_json_space(struct tp_json *c)
 {
-    const char *p = c->p;
-
-    while (p < c->end && tp_json_is_space(*p))
-        p++;
-    c->p = p;
-    return p < c->end ? TP_OK : TP_EAGAIN;
+    c->p = tp_json_behind_space(c->p, c->end);
+    return c->p < c->end ? TP_OK : TP_EAGAIN;
 }
 
 #endif

@@ -20,40 +20,8 @@ static bool is_digit(char ch)
     return ch >= '0' && ch <= '9';
 }
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* The value of eight digits 0 to 9, the first in the lowest byte: pairs, fours, all. */
-static inline uint64_t join_digits(uint64_t digits)
-{
-    digits = digits * 10 + (digits >> 8);
-    return (((digits & 0x000000ff000000ffU) * 0x000f424000000064U) +
-            (((digits >> 16) & 0x000000ff000000ffU) * 0x0000271000000001U)) >>
-           32;
-}
-
-/*
- * Take up to eight digits at p, where eight bytes can be read, and add them to *value.
- * Returns how many there were. No branch depends on that number: in a trace it is
- * different each time, and a wrong guess costs more than the arithmetic.
- */
-static inline unsigned take_digits(const char *p, uint64_t *value)
-{
-    static const uint32_t tens[] = {1,      10,      100,      1000,     10000,
-                                    100000, 1000000, 10000000, 100000000};
-    uint64_t bytes;
-    uint64_t others;
-    unsigned n;
-
-    memcpy(&bytes, p, sizeof(bytes));
-    bytes ^= 0x3030303030303030U;
-    /* The top bit of each byte that is not 0 to 9 now. A carry can only spoil bytes
-     * behind the first such one. */
-    others = ((bytes + 0x7676767676767676U) | bytes) & 0x8080808080808080U;
-    n = others == 0 ? 8 : (unsigned)__builtin_ctzll(others) / 8;
-    if (n > 0)
-        *value = *value * tens[n] + join_digits(bytes << (64 - 8 * n));
-    return n;
-}
-#endif
+const uint32_t tp_json_tens[9] = {1,      10,      100,      1000,     10000,
+                                  100000, 1000000, 10000000, 100000000};
 
 /* Move over digits, adding them to *value, which may wrap around. */
 static inline const char *scan_digits(const char *p, const char *end, uint64_t *value)
@@ -62,7 +30,7 @@ static inline const char *scan_digits(const char *p, const char *end, uint64_t *
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     while (end - p >= 8) {
-        const unsigned n = take_digits(p, &v);
+        const unsigned n = tp_json_take_digits(p, &v);
 
         p += n;
         if (n < 8) {

@@ -304,47 +304,115 @@ static inline int walk(struct walk *w)
     return rc;
 }
 
-/* Whether an integer starts at p; not one with a 0 that something else follows. */
-static inline bool starts_integer(const char *p, const char *end)
+#ifdef __SSE2__
+#define BLOCK 16
+
+/* Which bytes of a block are what, as bit sets. */
+struct block {
+    unsigned digit, zero, comma, opener, closer, space;
+};
+
+static inline unsigned bytes_that_are(__m128i x, char ch)
 {
-    if (*p == '0')
-        return end - p > 1 && (p[1] == ',' || p[1] == ']');
-    return *p > '0' && *p <= '9';
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8(ch)));
+}
+
+static inline struct block classify(const char *p)
+{
+    const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+    const __m128i value = _mm_sub_epi8(x, _mm_set1_epi8('0'));
+    const __m128i low = _mm_min_epu8(value, _mm_set1_epi8(9));
+
+    return (struct block){
+        .digit = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(value, low)),
+        .zero = bytes_that_are(x, '0'),
+        .comma = bytes_that_are(x, ','),
+        .opener = bytes_that_are(x, '['),
+        .closer = bytes_that_are(x, ']'),
+        .space = bytes_that_are(x, ' '),
+    };
+}
+
+/* The bytes of a block, and in bit 0 the last one of the block before. */
+static inline unsigned behind(unsigned set, unsigned before)
+{
+    return set << 1 | (before >> (BLOCK - 1) & 1);
 }
 
 /*
- * The common case of the common case, arrays of small numbers on one line such as the
- * "Input Dims" of most events: their end, or NULL when there is anything else in it or
- * at fault, for the walk to tell what.
+ * The bytes that may not stand where they do, each judged by the one before it: a blank
+ * follows a comma, a comma a number or `]`, and so on. Bits above the block are noise.
+ */
+static inline unsigned misplaced(const struct block *b, const struct block *before,
+                                 unsigned first_zero_before)
+{
+    const unsigned after_digit = behind(b->digit, before->digit);
+    const unsigned after_comma = behind(b->comma, before->comma);
+    const unsigned after_space = behind(b->space, before->space);
+    const unsigned after_opener = behind(b->opener, before->opener);
+    const unsigned after_closer = behind(b->closer, before->closer);
+    const unsigned first_zero = b->zero & ~after_digit;
+
+    return ((b->digit | b->opener) & after_closer) | (b->opener & after_digit) |
+           ((b->closer | b->comma) & (after_comma | after_space)) |
+           (b->comma & after_opener) | (b->space & ~after_comma) |
+           (b->digit & behind(first_zero, first_zero_before)) |
+           ~(b->digit | b->comma | b->opener | b->closer | b->space);
+}
+
+/* The place of the closer in this block that brings the depth to 0, or BLOCK. */
+static inline unsigned find_closer(const struct block *b, unsigned depth_max,
+                                   unsigned *depth, bool *is_too_deep)
+{
+    unsigned brackets = b->opener | b->closer;
+
+    for (; brackets != 0; brackets &= brackets - 1) {
+        const unsigned lowest = brackets & (0U - brackets);
+
+        if ((b->opener & lowest) != 0) {
+            *is_too_deep |= ++*depth > depth_max;
+        } else if (--*depth == 0) {
+            return (unsigned)__builtin_ctz(lowest);
+        }
+    }
+    return BLOCK;
+}
+
+/*
+ * The common case of the common case, arrays of integers on one line such as the "Input
+ * Dims" of most events, a block at a time: their end, or NULL when there is anything
+ * else in it or at fault, for the walk to tell what.
  */
 static const char *skip_plain_array(const char *p, const char *end, unsigned depth_max)
 {
+    struct block before = {.comma = 1U << (BLOCK - 1)}; /* a value may follow it */
+    unsigned first_zero = 0;
     unsigned depth = 0;
-    bool is_value_due = true;   /* a value may start here */
-    bool is_closer_due = false; /* `]` may stand here */
+    bool is_too_deep = false;
 
-    for (; p < end; p++) {
-        if (*p == '[' && is_value_due && depth < depth_max) {
-            depth++;
-            is_closer_due = true;
-        } else if (is_value_due && starts_integer(p, end)) {
-            while (end - p > 1 && p[1] >= '0' && p[1] <= '9')
-                p++;
-            is_value_due = false;
-            is_closer_due = true;
-        } else if (*p == ',' && !is_value_due) {
-            is_value_due = true;
-            is_closer_due = false;
-        } else if (*p == ']' && is_closer_due) {
-            if (--depth == 0)
-                return p + 1;
-            is_value_due = false;
-        } else if (*p != ' ' || (p[-1] >= '0' && p[-1] <= '9')) {
+    for (; end - p >= BLOCK; p += BLOCK) {
+        const struct block b = classify(p);
+        const unsigned bad = misplaced(&b, &before, first_zero);
+        const unsigned closer = find_closer(&b, depth_max, &depth, &is_too_deep);
+
+        if ((bad & ((1U << closer) - 1)) != 0 || is_too_deep)
             return NULL;
-        }
+        if (closer < BLOCK)
+            return (bad >> closer & 1) != 0 ? NULL : p + closer + 1;
+        first_zero = b.zero & ~behind(b.digit, before.digit);
+        before = b;
     }
     return NULL;
 }
+#else
+static const char *skip_plain_array(const char *p, const char *end, unsigned depth_max)
+{
+    (void)p;
+    (void)end;
+    (void)depth_max;
+    return NULL;
+}
+#endif
 
 int tp_json_skip(struct tp_json *c, unsigned depth_max, unsigned *oddities)
 {

@@ -41,39 +41,59 @@ struct tp_json_string {
 int tp_json_string_rest(struct tp_json *c, const char *p, struct tp_json_string *out);
 
 /*
+ * Read the string of printable ASCII without escapes whose opening quote is at p. Takes
+ * no cursor, so that the caller's can stay in registers.
+ *
+ * end  behind the text.
+ *
+ * Returns the place behind the closing quote; NULL when the string is, or may be,
+ * another: then tp_json_string_scan() tells what, and out is untouched.
+ */
+static inline const char *tp_json_string_quick(const char *p, const char *end,
+                                               struct tp_json_string *out)
+{
+#ifdef __SSE2__
+    const char *start = p + 1;
+
+    for (p = start; end - p >= 16; p += 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+                                          _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
+        /* Bytes below a blank when signed: control characters, and all above 0x7f. */
+        const unsigned marks = (unsigned)_mm_movemask_epi8(
+            _mm_or_si128(stop, _mm_cmplt_epi8(x, _mm_set1_epi8(' '))));
+
+        if (marks == 0)
+            continue;
+        p += __builtin_ctz(marks);
+        if (*p != '"')
+            return NULL;
+        out->ptr = start;
+        out->len = (size_t)(p - start);
+        out->traits = 0;
+        return p + 1;
+    }
+#else
+    (void)p;
+    (void)end;
+    (void)out;
+#endif
+    return NULL;
+}
+
+/*
  * Move over the string at the cursor, which is on its opening quote.
  *
  * TP_EAGAIN  the text ends before the string; the cursor is where it was.
  */
 static inline int tp_json_string_scan(struct tp_json *c, struct tp_json_string *out)
 {
-    const char *p = c->p + 1;
+    const char *p = tp_json_string_quick(c->p, c->end, out);
 
-#ifdef __SSE2__
-    while (c->end - p >= 16) {
-        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
-        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
-                                          _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-        const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(0x1f)), x);
-        /* The top bit of x itself marks the bytes that are not ASCII. */
-        const unsigned marks =
-            (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(stop, control), x));
-
-        if (marks != 0) {
-            p += __builtin_ctz(marks);
-            break;
-        }
-        p += 16;
-    }
-    if (p < c->end && *p == '"') {
-        out->ptr = c->p + 1;
-        out->len = (size_t)(p - out->ptr);
-        out->traits = 0;
-        c->p = p + 1;
-        return TP_OK;
-    }
-#endif
-    return tp_json_string_rest(c, p, out);
+    if (p == NULL)
+        return tp_json_string_rest(c, c->p + 1, out);
+    c->p = p;
+    return TP_OK;
 }
 
 /*

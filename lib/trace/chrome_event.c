@@ -20,8 +20,8 @@ static const unsigned char kinds[128] = {
     ['M'] = TP_EVENT_META + 1,
 };
 
-/* The one character of a string of one printable character; '\0' for any other. */
-static char one_char(const struct tp_chrome_value *v)
+/* As one_char() for a string that may hold an escape. */
+static char decoded_char(const struct tp_chrome_value *v)
 {
     struct tp_str text = {NULL, 0};
     char small[TP_JSON_DECODE_BYTES(6)];
@@ -37,7 +37,16 @@ static char one_char(const struct tp_chrome_value *v)
                                                                     : '\0';
 }
 
-static void set_phase(struct tp_chrome_members *m, struct tp_event *ev)
+/* The one character of a string of one printable character; '\0' for any other. */
+static inline char one_char(const struct tp_chrome_value *v)
+{
+    if (v->kind == TP_CHROME_STRING && v->string.len == 1 && v->string.traits == 0)
+        return v->string.ptr[0] > ' ' && v->string.ptr[0] < 0x7f ? v->string.ptr[0]
+                                                                 : '\0';
+    return decoded_char(v);
+}
+
+static inline void set_phase(struct tp_chrome_members *m, struct tp_event *ev)
 {
     const struct tp_chrome_value *v = &m->values[TP_CHROME_PH];
     unsigned kind;
@@ -88,13 +97,24 @@ bool tp_chrome_value_scaled(const struct tp_chrome_value *v, int shift, int64_t 
     return n != NULL && tp_json_number_scaled(n, shift, out);
 }
 
-static bool is_absent(const struct tp_chrome_value *v)
+static inline bool is_absent(const struct tp_chrome_value *v)
 {
     return v->kind == TP_CHROME_NONE ||
            (v->kind == TP_CHROME_WORD && v->json.ptr[0] == 'n');
 }
 
-static void set_ts(struct tp_chrome_members *m, int64_t base_ns, struct tp_event *ev)
+/* Microseconds as nanoseconds, without a call for three decimals. */
+static inline bool to_ns(const struct tp_json_number *n, int64_t *out)
+{
+    if (n->n_decimals != NS_DECIMALS || n->exponent != 0 || n->is_negative ||
+        n->is_long || n->digits > INT64_MAX)
+        return tp_json_number_scaled(n, NS_DECIMALS, out);
+    *out = (int64_t)n->digits;
+    return true;
+}
+
+static inline void set_ts(struct tp_chrome_members *m, int64_t base_ns,
+                          struct tp_event *ev)
 {
     const struct tp_chrome_value *v = &m->values[TP_CHROME_TS];
     struct tp_json_number room;
@@ -105,10 +125,10 @@ static void set_ts(struct tp_chrome_members *m, int64_t base_ns, struct tp_event
             tp_chrome_members_reject(m, TP_CHROME_MALFORMED, "ts is missing");
         return;
     }
-    n = number_of(v, &room);
+    n = v->kind == TP_CHROME_NUMBER ? &v->number : number_of(v, &room);
     if (n == NULL)
         tp_chrome_members_reject(m, TP_CHROME_MALFORMED, "ts is not a number");
-    else if (!tp_json_number_scaled(n, NS_DECIMALS, &ev->ts_ns))
+    else if (!to_ns(n, &ev->ts_ns))
         tp_chrome_members_reject(m, TP_CHROME_MALFORMED,
                                  "ts does not fit 64 bits of nanoseconds");
     else if (__builtin_add_overflow(ev->ts_ns, base_ns, &ev->ts_ns))
@@ -117,11 +137,12 @@ static void set_ts(struct tp_chrome_members *m, int64_t base_ns, struct tp_event
                                  "bits of nanoseconds");
 }
 
-static void set_dur(struct tp_chrome_members *m, struct tp_event *ev)
+static inline void set_dur(struct tp_chrome_members *m, struct tp_event *ev)
 {
     const struct tp_chrome_value *v = &m->values[TP_CHROME_DUR];
     struct tp_json_number room;
-    const struct tp_json_number *n = number_of(v, &room);
+    const struct tp_json_number *n = v->kind == TP_CHROME_NUMBER ? &v->number
+                                                                 : number_of(v, &room);
     int64_t end_ns;
 
     if (n == NULL || n->is_negative) {
@@ -132,7 +153,7 @@ static void set_dur(struct tp_chrome_members *m, struct tp_event *ev)
             m->repaired = true;
         return;
     }
-    if (!tp_json_number_scaled(n, NS_DECIMALS, &ev->dur_ns))
+    if (!to_ns(n, &ev->dur_ns))
         tp_chrome_members_reject(m, TP_CHROME_MALFORMED,
                                  "dur does not fit 64 bits of nanoseconds");
     else if (__builtin_add_overflow(ev->ts_ns, ev->dur_ns, &end_ns))
@@ -157,8 +178,9 @@ static int text_of(struct tp_chrome_members *m, const struct tp_chrome_value *v,
     return rc;
 }
 
-static int set_name(struct tp_chrome_members *m, enum tp_chrome_key key,
-                    const char *key_text, struct tp_name *out, struct tp_err *err)
+/* As set_name() for what is not plain text within the limit. */
+static int set_odd_name(struct tp_chrome_members *m, enum tp_chrome_key key,
+                        const char *key_text, struct tp_name *out, struct tp_err *err)
 {
     struct tp_str text;
     int rc;
@@ -177,8 +199,22 @@ static int set_name(struct tp_chrome_members *m, enum tp_chrome_key key,
     return TP_OK;
 }
 
-static int set_id(struct tp_chrome_members *m, enum tp_chrome_key key,
-                  const char *key_text, struct tp_id *out, struct tp_err *err)
+static inline int set_name(struct tp_chrome_members *m, enum tp_chrome_key key,
+                           const char *key_text, struct tp_name *out,
+                           struct tp_err *err)
+{
+    const struct tp_chrome_value *v = &m->values[key];
+
+    if (v->kind != TP_CHROME_STRING || v->string.traits != 0 ||
+        v->string.len > m->name_bytes)
+        return set_odd_name(m, key, key_text, out, err);
+    *out = (struct tp_name){v->string.ptr, (uint32_t)v->string.len, 0};
+    return TP_OK;
+}
+
+/* As set_id() for what is not a plain integer. */
+static int set_odd_id(struct tp_chrome_members *m, enum tp_chrome_key key,
+                      const char *key_text, struct tp_id *out, struct tp_err *err)
 {
     const struct tp_chrome_value *v = &m->values[key];
     int rc;
@@ -207,6 +243,18 @@ static int set_id(struct tp_chrome_members *m, enum tp_chrome_key key,
     if (out->text.len > m->name_bytes)
         tp_chrome_members_reject(m, TP_CHROME_TOO_LARGE, "%s is longer than %zu bytes",
                                  key_text, m->name_bytes);
+    return TP_OK;
+}
+
+static inline int set_id(struct tp_chrome_members *m, enum tp_chrome_key key,
+                         const char *key_text, struct tp_id *out, struct tp_err *err)
+{
+    const struct tp_chrome_value *v = &m->values[key];
+
+    if (v->kind != TP_CHROME_NUMBER || !tp_json_number_is_small(&v->number))
+        return set_odd_id(m, key, key_text, out, err);
+    out->kind = TP_ID_NUMBER;
+    out->number = (int64_t)v->number.digits;
     return TP_OK;
 }
 
@@ -268,10 +316,22 @@ static int set_binding(struct tp_chrome_members *m, struct tp_event *ev,
     return TP_OK;
 }
 
-static int set_rest(struct tp_chrome_members *m, struct tp_event *ev,
-                    struct tp_err *err)
+static bool has_only_dur(const struct tp_chrome_members *m)
+{
+    return m->values[TP_CHROME_ID].kind == TP_CHROME_NONE &&
+           m->values[TP_CHROME_SCOPE].kind == TP_CHROME_NONE &&
+           m->values[TP_CHROME_BP].kind == TP_CHROME_NONE;
+}
+
+static inline int set_rest(struct tp_chrome_members *m, struct tp_event *ev,
+                           struct tp_err *err)
 {
     int rc = TP_OK;
+
+    if (ev->kind == TP_EVENT_SLICE && has_only_dur(m)) {
+        set_dur(m, ev);
+        return TP_OK;
+    }
 
     if (ev->kind == TP_EVENT_SLICE)
         set_dur(m, ev);

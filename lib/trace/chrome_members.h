@@ -112,6 +112,31 @@ void tp_chrome_members_reject(struct tp_chrome_members *m, enum tp_chrome_reject
 int tp_chrome_members_text(struct tp_chrome_members *m, const struct tp_json_string *s,
                            struct tp_str *out, struct tp_err *err);
 
+/* As above, without a call for nearly all strings. */
+static inline int tp_chrome_members_plain(struct tp_chrome_members *m,
+                                          const struct tp_json_string *s,
+                                          struct tp_str *out, struct tp_err *err)
+{
+    if (__builtin_expect(s->traits != 0, 0))
+        return tp_chrome_members_text(m, s, out, err);
+    *out = (struct tp_str){s->ptr, s->len};
+    return TP_OK;
+}
+
+/*
+ * Move over the array or object at the cursor.
+ *
+ * depth  how many arrays and objects are around it.
+ * out    it as valid JSON on one line, borrowed or in the arena.
+ *
+ * Errors as tp_chrome_members_parse().
+ */
+int tp_chrome_members_nested(struct tp_chrome_members *m, struct tp_json *c,
+                             unsigned depth, struct tp_str *out, struct tp_err *err);
+
+/* Make room for more arguments. TP_ENOMEM: nothing changed. */
+int tp_chrome_members_grow_args(struct tp_chrome_members *m, struct tp_err *err);
+
 /* A value as valid JSON text, borrowed or in the arena; errors as above. */
 int tp_chrome_members_json(struct tp_chrome_members *m, const struct tp_chrome_value *v,
                            struct tp_str *out, struct tp_err *err);
@@ -125,5 +150,9 @@ int tp_chrome_members_json(struct tp_chrome_members *m, const struct tp_chrome_v
  */
 int tp_chrome_members_keep(struct tp_chrome_members *m, struct tp_str key,
                            const struct tp_chrome_value *v, struct tp_err *err);
+
+/* Take the member with this key, as written with its quotes, out of extra. */
+void tp_chrome_members_drop(struct tp_chrome_members *m, const char *key,
+                            size_t key_bytes);
 
 #endif
