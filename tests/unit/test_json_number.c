@@ -265,6 +265,40 @@ static void test_scaled_numbers_out_of_range_are_none(void **state)
     assert_int_equal(value, 77);
 }
 
+/* What the quick way reads it reads as the general one does. */
+static void test_the_quick_way_says_what_the_other_says(void **state)
+{
+    static const char alphabet[] = "0123456789012345678.-eE, ]}";
+    uint64_t x = 1;
+    int n_quick = 0;
+
+    (void)state;
+    for (int round = 0; round < 300000; round++) {
+        char text[80];
+        struct tp_json c = {.p = text, .end = text + sizeof(text)};
+        struct tp_json_number quick;
+        struct tp_json_number n = {.ptr = NULL};
+        const char *end;
+
+        memset(text, ' ', sizeof(text));
+        for (int i = 0; i < 30; i++) {
+            x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            text[i] = alphabet[(x >> 33) % (i % 8 == 5 ? 27 : 20)];
+        }
+        end = tp_json_number_quick(text, text + sizeof(text), &quick);
+        if (end == NULL)
+            continue;
+        n_quick++;
+        assert_int_equal(tp_json_number_scan(&c, &n), TP_OK);
+        if (c.p != end || quick.digits != n.digits || quick.len != n.len ||
+            quick.n_decimals != n.n_decimals || quick.exponent != n.exponent ||
+            quick.is_integer != n.is_integer || quick.is_long != n.is_long ||
+            quick.is_negative != n.is_negative || quick.ptr != n.ptr)
+            fail_msg("'%.30s' is read in two ways", text);
+    }
+    assert_true(n_quick > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_faults_are_named_at_their_byte),
         cmocka_unit_test(test_integers_are_exact_to_their_limits),
         cmocka_unit_test(test_every_count_of_digits_is_read),
+        cmocka_unit_test(test_the_quick_way_says_what_the_other_says),
         cmocka_unit_test(test_doubles_are_the_nearest),
         cmocka_unit_test(test_doubles_that_are_infinite_or_too_long_are_none),
         cmocka_unit_test(test_scaled_numbers_round_half_away),

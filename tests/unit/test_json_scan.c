@@ -211,6 +211,80 @@ static void test_edges_know_escapes_that_are_cut(void **state)
     assert_int_equal(used, 2);
 }
 
+/* The next number of a sequence that is the same each time. */
+static unsigned next_random(uint64_t *x)
+{
+    *x = *x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(*x >> 33);
+}
+
+/* The text is skipped as it is and, a blank in front, by the general way: both say the
+ * same and stop at the same byte. */
+static void expect_same_skip(const char *text, size_t n, unsigned depth_max)
+{
+    char blank[80] = " ";
+    struct tp_json quick = {.p = text, .end = text + n};
+    struct tp_json walk = {.p = blank, .end = blank + n + 1};
+    unsigned oddities[2] = {0, 0};
+    int rc;
+
+    memcpy(blank + 1, text, n);
+    rc = tp_json_skip(&walk, depth_max, &oddities[0]);
+    if (tp_json_skip(&quick, depth_max, &oddities[1]) != rc ||
+        quick.p - text != walk.p - blank - 1 || oddities[0] != oddities[1])
+        fail_msg("'%.*s' is %d at %d, then %d", (int)n, text, rc,
+                 (int)(walk.p - blank - 1), (int)(quick.p - text));
+}
+
+static void test_arrays_of_integers_are_skipped_as_any_others(void **state)
+{
+    static const char alphabet[] = "[],0 12,,[]1";
+    uint64_t x = 1;
+
+    (void)state;
+    for (int round = 0; round < 300000; round++) {
+        const unsigned n = 1 + next_random(&x) % 44;
+        const unsigned kinds = round % 3 == 0 ? 12 : 8;
+        char text[64];
+
+        text[0] = '[';
+        for (unsigned i = 1; i < n; i++)
+            text[i] = alphabet[next_random(&x) % kinds];
+        /* What is behind makes room for whole blocks. */
+        memcpy(text + n, "]]]],,,,,,,,,,,,", 16);
+        expect_same_skip(text, n, 3);
+        expect_same_skip(text, n + 16, 3);
+    }
+}
+
+static void test_good_arrays_of_integers_are_found_good(void **state)
+{
+    uint64_t x = 1;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        struct tp_json c;
+        unsigned oddities = 0;
+        char text[96] = "[";
+        size_t n = 1;
+
+        for (unsigned i = next_random(&x) % 8; i > 0; i--) {
+            static const char *const parts[] = {"0", "64", "[]", "[1, 20]", "[[7],3]"};
+            const char *part = parts[next_random(&x) % 5];
+
+            memcpy(text + n, part, strlen(part));
+            n += strlen(part);
+            memcpy(text + n, ", ", 2);
+            n += i > 1 ? 1 + next_random(&x) % 2 : 0;
+        }
+        memcpy(text + n, "],\"k\":1234567890}}", 18);
+        c = (struct tp_json){.p = text, .end = text + n + 18};
+        assert_int_equal(tp_json_skip(&c, 3, &oddities), TP_OK);
+        assert_int_equal(c.p - text, n + 1);
+        assert_int_equal(oddities, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_depth_is_limited),
         cmocka_unit_test(test_depth_reaches_its_maximum_and_no_further),
         cmocka_unit_test(test_words_end_where_they_end),
+        cmocka_unit_test(test_arrays_of_integers_are_skipped_as_any_others),
+        cmocka_unit_test(test_good_arrays_of_integers_are_found_good),
         cmocka_unit_test(test_edges_agree_with_skipping),
         cmocka_unit_test(test_edges_know_escapes_that_are_cut),
     };
