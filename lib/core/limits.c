@@ -76,6 +76,8 @@ static const struct tp_limit_info table[] = {
         "How long a trace may record."),
     ROW(trace_prepared_ms, "trace-prepared-ms", "ms", HOUR_MS, 1, 24 * 365 * HOUR_MS,
         "How long a prepared trace may wait for its start."),
+    ROW(trace_arming_ms, "trace-arming-ms", "ms", 2000, 1, HOUR_MS,
+        "How long a trace that starts at once waits for producers to be armed."),
     ROW(trace_stopping_ms, "trace-stopping-ms", "ms", 60000, 1, 24 * HOUR_MS,
         "How long a stopped trace waits for what producers still have."),
     ROW(streams_per_trace, "streams-per-trace", "streams", 4096, 1, 65535,
@@ -92,6 +94,8 @@ static const struct tp_limit_info table[] = {
         "Types in one registration request."),
     ROW(producers_per_job, "producers-per-job", "producers", 4096, 1, 1000000,
         "Producers of one job that are attached at once."),
+    ROW(producer_silence_ms, "producer-silence-ms", "ms", 60000, 1000, 24 * HOUR_MS,
+        "How long a producer may be silent before it counts as gone."),
     ROW(filter_entries, "filter-entries", "entries", 256, 1, 65536,
         "Entries in each list of a filter."),
     ROW(filter_entry_bytes, "filter-entry-bytes", "bytes", 256, 16, 64 * KIB,
@@ -100,8 +104,12 @@ static const struct tp_limit_info table[] = {
         "Entries in each list of a selection of producers."),
     ROW(watchers, "watchers", "watchers", 256, 1, 65536,
         "Clients that watch traces at once."),
+    ROW(live_downloads, "live-downloads", "downloads", 16, 1, 4096,
+        "Downloads and summaries of active traces being prepared at once."),
     ROW(idempotency_keys, "idempotency-keys", "keys", 4096, 1, 1000000,
         "Answers that are remembered by Idempotency-Key."),
+    ROW(idempotency_ms, "idempotency-ms", "ms", 24 * HOUR_MS, 1000, 24 * 365 * HOUR_MS,
+        "How long they are remembered."),
 };
 /* clang-format on */
 

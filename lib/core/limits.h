@@ -49,22 +49,26 @@ struct tp_limits {
     uint64_t open_slices;            /* begins waiting for their end, of one stream */
     uint64_t spill_bytes; /* memory for sorting one stream before it spills */
     /* Traces and jobs */
-    uint64_t trace_bytes;        /* stored data of one trace */
-    uint64_t trace_duration_ms;  /* recording */
-    uint64_t trace_prepared_ms;  /* waiting for a start */
-    uint64_t trace_stopping_ms;  /* collecting what producers have */
-    uint64_t streams_per_trace;  /* producers with data in one trace */
-    uint64_t active_traces;      /* not yet final, all jobs */
-    uint64_t stored_traces;      /* rows kept, final ones included */
-    uint64_t jobs;               /* known at once */
-    uint64_t types_per_job;      /* custom activity types */
-    uint64_t types_per_request;  /* of one POST /types */
-    uint64_t producers_per_job;  /* attached at once */
-    uint64_t filter_entries;     /* of each list of a filter */
-    uint64_t filter_entry_bytes; /* one entry */
-    uint64_t select_entries;     /* of each list of a selection */
-    uint64_t watchers;           /* open event streams of /watch */
-    uint64_t idempotency_keys;   /* remembered answers */
+    uint64_t trace_bytes;         /* stored data of one trace */
+    uint64_t trace_duration_ms;   /* recording */
+    uint64_t trace_prepared_ms;   /* waiting for a start */
+    uint64_t trace_arming_ms;     /* waiting for producers to arm, when starting now */
+    uint64_t trace_stopping_ms;   /* collecting what producers have */
+    uint64_t streams_per_trace;   /* producers with data in one trace */
+    uint64_t active_traces;       /* not yet final, all jobs */
+    uint64_t stored_traces;       /* rows kept, final ones included */
+    uint64_t jobs;                /* known at once */
+    uint64_t types_per_job;       /* custom activity types */
+    uint64_t types_per_request;   /* of one POST /types */
+    uint64_t producers_per_job;   /* attached at once */
+    uint64_t producer_silence_ms; /* then a producer counts as gone */
+    uint64_t filter_entries;      /* of each list of a filter */
+    uint64_t filter_entry_bytes;  /* one entry */
+    uint64_t select_entries;      /* of each list of a selection */
+    uint64_t watchers;            /* open event streams of /watch */
+    uint64_t live_downloads;      /* of active traces, being prepared at once */
+    uint64_t idempotency_keys;    /* remembered answers */
+    uint64_t idempotency_ms;      /* for so long */
 };
 
 /* Plain data: one row of the table. */

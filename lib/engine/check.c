@@ -1,5 +1,7 @@
 #include "engine/check.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "base/utf8.h"
 #include "engine/jobs.h"
@@ -51,6 +53,26 @@ int tp_check_text(const char *field, struct tp_str s, const char *limit,
                          field, i);
     }
     return rc == TP_OK ? TP_OK : tp_problem_invalid(problem, field, rc);
+}
+
+/* What a file system or a shell may take for something else than a letter. */
+static bool is_safe_in_name(unsigned char c)
+{
+    return c >= 0x20 && c != 0x7f && strchr("\"$&'*:;<>?`|", c) == NULL;
+}
+
+size_t tp_check_file_name(struct tp_str given, char *out)
+{
+    size_t start = given.len, n = 0;
+
+    while (start > 0 && given.ptr[start - 1] != '/' && given.ptr[start - 1] != '\\')
+        start--;
+    for (size_t i = start; i < given.len; i++)
+        out[n++] = is_safe_in_name((unsigned char)given.ptr[i]) ? given.ptr[i] : '_';
+    for (size_t i = 0; i < n && out[i] == '.'; i++)
+        out[i] = '_';
+    out[n] = '\0';
+    return n;
 }
 
 int tp_check_rank(int64_t rank, struct tp_problem *problem, struct tp_err *err)

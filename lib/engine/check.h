@@ -1,12 +1,13 @@
 /*
  * check.h - the rules for texts that clients send.
  *
- * Each fails with TP_EINVAL (INVALID with the field) or TP_EQUOTA (LIMIT_EXCEEDED).
+ * Those that return int fail with TP_EINVAL (INVALID with the field) or TP_EQUOTA (LIMIT_EXCEEDED).
  * Pure functions; safe from any thread.
  */
 #ifndef TP_ENGINE_CHECK_H
 #define TP_ENGINE_CHECK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/str.h"
@@ -22,6 +23,18 @@ int tp_check_job(struct tp_str *job, struct tp_problem *problem, struct tp_err *
  * (limit and its name). Empty is fine. */
 int tp_check_text(const char *field, struct tp_str s, const char *limit,
                   uint64_t max_bytes, struct tp_problem *problem, struct tp_err *err);
+
+/*
+ * What is shown of a file's name: without the folders in front, without dots at its
+ * start, and with '_' for characters that mean something to file systems, shells or
+ * browsers.
+ *
+ * given  valid UTF-8.
+ * out    room for given.len + 1 bytes.
+ *
+ * Returns the bytes written before the NUL; 0 is possible.
+ */
+size_t tp_check_file_name(struct tp_str given, char *out);
 
 /* A rank: -1 or 0 to 2^31 - 1. */
 int tp_check_rank(int64_t rank, struct tp_problem *problem, struct tp_err *err);

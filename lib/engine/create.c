@@ -151,9 +151,9 @@ static int set_out(struct creation *c)
 
     tp_life_init(t, c->now);
     if (s->start == TP_START_NOW && has_to_arm(t))
-        return tp_session_set_deadline(&t->session, c->now.mono_ns + TP_ARM_NS,
-                                       TP_SESSION_RECORDING,
-                                       "not all producers were armed in time", c->err);
+        return tp_session_set_deadline(
+            &t->session, c->now.mono_ns + c->e->limits.trace_arming_ms * TP_NS_PER_MS,
+            TP_SESSION_RECORDING, "not all producers were armed in time", c->err);
     if (s->start == TP_START_NOW)
         return tp_life_start_new(t, c->now, c->err);
     if (s->start != TP_START_AT)

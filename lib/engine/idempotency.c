@@ -29,10 +29,16 @@ void tp_key_fingerprint(struct tp_str body, char *out)
              hash(body, UINT64_C(0x9ae16a3b2f90404f)), body.len);
 }
 
-static bool is_old(const struct tp_key *key, struct tp_now now)
+/* How long a key counts. */
+static uint64_t life_ns(const struct tp_engine *e)
 {
-    return now.wall_ns > key->created_ns &&
-           now.wall_ns - key->created_ns >= TP_KEY_LIFE_NS;
+    return e->limits.idempotency_ms * TP_NS_PER_MS;
+}
+
+static bool is_old(const struct tp_engine *e, const struct tp_key *key,
+                   struct tp_now now)
+{
+    return now.wall_ns > key->created_ns && now.wall_ns - key->created_ns >= life_ns(e);
 }
 
 int tp_key_find(struct tp_engine *e, struct tp_str key, const char *fingerprint,
@@ -43,7 +49,7 @@ int tp_key_find(struct tp_engine *e, struct tp_str key, const char *fingerprint,
                                         : tp_strmap_get(&e->keys, key.ptr, key.len);
 
     *out = NULL;
-    if (found == NULL || is_old(found, now))
+    if (found == NULL || is_old(e, found, now))
         return TP_OK;
     if (strcmp(found->fingerprint, fingerprint) == 0) {
         *out = tp_strmap_get(&e->traces, found->trace_id, strlen(found->trace_id));
@@ -134,15 +140,15 @@ void tp_key_sweep(struct tp_engine *e, struct tp_now now)
     struct tp_str name;
     void *key;
 
-    if (now.mono_ns - e->last_key_sweep_ns < SWEEP_NS || now.wall_ns < TP_KEY_LIFE_NS ||
+    if (now.mono_ns - e->last_key_sweep_ns < SWEEP_NS || now.wall_ns < life_ns(e) ||
         tp_strmap_len(&e->keys) == 0)
         return;
     e->last_key_sweep_ns = now.mono_ns;
     /* A failure leaves old rows, which are judged old when they are read again. */
-    if (store->ops->remove_keys(store, now.wall_ns - TP_KEY_LIFE_NS, &ignored) != TP_OK)
+    if (store->ops->remove_keys(store, now.wall_ns - life_ns(e), &ignored) != TP_OK)
         e->stats.store_failures++;
     while (tp_strmap_next(&e->keys, &cursor, &name, &key)) {
-        if (is_old(key, now))
+        if (is_old(e, key, now))
             tp_key_drop(e, name);
     }
 }

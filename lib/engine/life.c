@@ -396,9 +396,9 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
 
         if (p == NULL || !tp_life_is_awaited(m))
             continue;
-        if (now.mono_ns - p->seen_mono_ns < TP_STALE_NS) {
-            if (p->seen_mono_ns + TP_STALE_NS < *next)
-                *next = p->seen_mono_ns + TP_STALE_NS;
+        if (now.mono_ns - p->seen_mono_ns < p->silence_ns) {
+            if (p->seen_mono_ns + p->silence_ns < *next)
+                *next = p->seen_mono_ns + p->silence_ns;
             continue;
         }
         m->state = TP_MEMBER_LOST;

@@ -44,7 +44,7 @@ bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,
                  p->who.host[0] == '\0' ? "unknown" : p->who.host);
     else if (!has_text(spec->producers, spec->n_producers, p->who.name, p->who.id))
         snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: producer");
-    else if (tp_match_is_live_kind(p) && silent_ns >= TP_STALE_NS)
+    else if (tp_match_is_live_kind(p) && silent_ns >= p->silence_ns)
         snprintf(reason, TP_MATCH_REASON_BYTES, "stale %llu s",
                  (unsigned long long)(silent_ns / 1000000000));
     return reason[0] == '\0';

@@ -27,10 +27,8 @@
 
 struct tp_stream_log;
 
-#define TP_STALE_NS UINT64_C(60000000000) /* a producer that was silent for so long */
-#define TP_ARM_NS UINT64_C(2000000000)    /* most to wait for acks of "prepare" */
-#define TP_MARGIN_NS UINT64_C(5000000)    /* from the last ack to the common start */
-#define TP_KEY_LIFE_NS UINT64_C(86400000000000) /* how long an idempotency key counts */
+#define TP_NS_PER_MS UINT64_C(1000000)
+#define TP_MARGIN_NS UINT64_C(5000000) /* from the last ack to the common start */
 #define TP_SEAL_TRIES 3
 #define TP_RETRY_NS UINT64_C(1000000000) /* after a failure of store or disk */
 
@@ -52,7 +50,8 @@ struct tp_producer {
     uint64_t registered_ns;
     uint64_t seen_wall_ns;
     uint64_t seen_mono_ns;
-    bool has_synced; /* it takes commands */
+    uint64_t silence_ns; /* may last so long before it counts as gone */
+    bool has_synced;     /* it takes commands */
     uint64_t step;
     bool has_clock;
     int64_t clock_offset_ns;

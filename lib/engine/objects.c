@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "core/filter.h"
+#include "engine/check.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
 #include "engine/stream_blobs.h"
@@ -275,9 +276,7 @@ int tp_stream_rename(struct tp_stream *s, const struct tp_row_identity *who,
         free(name);
         return rc;
     }
-    if (file_name.len != 0)
-        memcpy(name, file_name.ptr, file_name.len);
-    name[file_name.len] = '\0';
+    tp_check_file_name(file_name, name);
     free(s->file_name);
     s->file_name = name;
     tp_identity_fini(&s->who);
@@ -333,6 +332,7 @@ int tp_producer_add(struct tp_job *job, struct tp_engine *e,
     if (p == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a producer");
     p->job = job;
+    p->silence_ns = e->limits.producer_silence_ms * TP_NS_PER_MS;
     p->capabilities = malloc(capabilities.len + 1);
     if (p->capabilities == NULL) {
         rc = tp_fail(err, TP_ENOMEM, "no memory for a producer");

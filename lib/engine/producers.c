@@ -30,7 +30,7 @@ void tp_producer_list_free(struct tp_producer_list *list)
 
 static const char *state_of(const struct tp_producer *p, struct tp_now now)
 {
-    if (tp_match_is_live_kind(p) && now.mono_ns - p->seen_mono_ns >= TP_STALE_NS)
+    if (tp_match_is_live_kind(p) && now.mono_ns - p->seen_mono_ns >= p->silence_ns)
         return "stale";
     if (p->member == NULL)
         return "idle";

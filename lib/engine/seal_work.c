@@ -28,6 +28,7 @@ struct tp_work {
     struct tp_stream *stream;
     uint64_t min_duration_ns;
     char names[TP_BLOB_KINDS][TP_BLOB_NAME_BYTES];
+    bool has_no_batch; /* all that was sent was refused: there may be no log */
     bool was_run;
     int rc;
     struct tp_err err;
@@ -90,6 +91,7 @@ struct tp_work *tp_engine_next_work(struct tp_engine *e, struct tp_now now)
         w->stream = s;
         w->trace = s->trace;
         w->min_duration_ns = s->trace->spec.min_duration_ns;
+        w->has_no_batch = s->batches == 0;
         for (int i = 0; i < TP_BLOB_KINDS; i++)
             tp_stream_blob_name(s->trace->id, s->no, (enum tp_blob_kind)i, w->names[i]);
         tp_trace_ref(s->trace);
@@ -128,6 +130,17 @@ static int write_index(struct tp_work *w)
     return rc;
 }
 
+/* An empty log is sealed like any other. */
+static int make_log(struct tp_work *w)
+{
+    const struct tp_blobs *blobs = w->e->opts.blobs;
+    struct tp_blob *blob = NULL;
+    int rc = blobs->open_append(blobs->ctx, w->names[TP_BLOB_LOG], &blob, &w->err);
+
+    blobs->close(blobs->ctx, blob);
+    return rc;
+}
+
 void tp_work_run(struct tp_work *w)
 {
     struct tp_seal_opts opts = {
@@ -140,7 +153,9 @@ void tp_work_run(struct tp_work *w)
     };
 
     w->was_run = true;
-    w->rc = tp_seal_run(&opts, &w->result, &w->err);
+    w->rc = w->has_no_batch ? make_log(w) : TP_OK;
+    if (w->rc == TP_OK)
+        w->rc = tp_seal_run(&opts, &w->result, &w->err);
     if (w->rc == TP_OK && w->e->opts.sync_events)
         w->rc = w->e->opts.blobs->sync(w->result.blob, &w->err);
     if (w->rc == TP_OK)
@@ -152,14 +167,18 @@ static void take_result(struct tp_work *w)
 {
     const struct tp_stream_index *ix = &w->result.index;
     struct tp_stream *s = w->stream;
+    struct tp_source_says says;
+    struct tp_err ignored;
 
     tp_seal_adjust(&s->counts, &w->result);
     s->counts.bytes = ix->size_bytes + w->index_bytes;
     s->has_times = ix->first_ns != 0 || ix->last_ns != 0;
     s->first_ns = ix->first_ns;
     s->last_ns = ix->last_ns;
-    if (s->who.rank < 0)
-        tp_source_identity(ix, &s->who);
+    tp_source_says_init(&says);
+    tp_source_says_index(&says, ix);
+    /* Without memory the stream stays as nameless as it was. */
+    tp_source_fill_in(&says, &s->who, &ignored);
 }
 
 /* The row first, then the log. The lock is held. */

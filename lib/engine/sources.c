@@ -14,7 +14,7 @@
 #include "engine/stream_blobs.h"
 
 #define TRIES 5
-#define SNAPSHOTS_MAX 16 /* seals for downloads at once: each takes memory to sort */
+#define SNAPSHOT_BYTES ((uint64_t)16 << 20) /* a download has less memory than a seal */
 #define INDEX_BYTES_MAX ((uint64_t)1 << 30)
 
 static int by_rank(const void *a, const void *b)
@@ -148,6 +148,9 @@ static int seal_snapshot(struct tp_sources *out, struct tp_source *s,
         .stream_no = s->view->no,
         .min_duration_ns = tp_filter_min_duration_ns(out->view->filter),
         .limits = &out->e->limits,
+        .memory_bytes = out->e->limits.spill_bytes < SNAPSHOT_BYTES
+                            ? out->e->limits.spill_bytes
+                            : SNAPSHOT_BYTES,
     };
 
     tp_stream_blob_name(out->view->id, s->view->no, TP_BLOB_LOG, name);
@@ -182,9 +185,9 @@ static int take_snapshot_place(struct tp_engine *e, struct tp_problem *problem,
     int rc = TP_OK;
 
     tp_lock_take(&e->lock);
-    if (e->n_snapshots >= SNAPSHOTS_MAX)
-        rc = tp_problem_limit(problem, "downloads of active traces", "downloads",
-                              SNAPSHOTS_MAX, e->n_snapshots + 1, err);
+    if (e->n_snapshots >= e->limits.live_downloads)
+        rc = tp_problem_limit(problem, "max-live-downloads", "downloads",
+                              e->limits.live_downloads, e->n_snapshots + 1, err);
     else
         e->n_snapshots++;
     tp_lock_give(&e->lock);

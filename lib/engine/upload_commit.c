@@ -106,38 +106,62 @@ static void stop_when_full(struct tp_trace *t, struct tp_now now)
     tp_life_stop(t, cause, now, &ignored);
 }
 
-/* Room for the batch in the trace. What does not fit is counted where it would have
- * been, and the trace stops: it is full. */
-static int charge(struct tp_upload *u, struct tp_now now, struct tp_problem *problem,
-                  struct tp_err *err)
+/* Count a batch that found no room, and stop the trace. The control lock is held. */
+static void lose_batch(struct tp_upload *u, uint64_t n_events)
 {
     struct tp_trace *t = u->trace;
-    uint64_t n = u->result->payload_bytes, used = tp_quota_used(&t->quota);
+    struct tp_counts lost = {.emitted = n_events};
+    struct tp_now now = u->e->seen.mono_ns > u->begun.mono_ns ? u->e->seen : u->begun;
     struct tp_err ignored;
-    int rc = tp_quota_charge(&t->quota, n, err);
 
-    if (rc == TP_OK)
-        return TP_OK;
-    rc = tp_problem_limit(problem, t->quota.name, "bytes", t->quota.limit, used + n,
-                          err);
-    if (u->kind == TP_UPLOAD_FILE)
-        return rc;
-    tp_lock_take(&u->e->lock);
+    u->e->stats.refused_batches++;
+    if (!tp_upload_is_welcome(t))
+        return;
     if (reveal(u->stream, &ignored) == TP_OK) {
-        struct tp_counts lost = {.emitted = u->result->counts.emitted};
-
         lost.dropped[TP_DROP_OVER_LIMIT] = lost.emitted;
         tp_counts_add(&u->stream->counts, &lost);
         u->e->stats.events_posted += lost.emitted;
         u->e->stats.events_dropped += lost.emitted;
         tp_persist_stream(u->e, u->stream, &ignored);
     }
-    u->e->stats.refused_batches++;
     if (t->session.state == TP_SESSION_RECORDING)
         tp_life_stop(t, "max_bytes reached: the next batch does not fit", now,
                      &ignored);
+}
+
+int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
+                     struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_quota *quota = &u->trace->quota;
+    uint64_t more = bytes > u->charged_bytes ? bytes - u->charged_bytes : 0;
+    uint64_t used = tp_quota_used(quota);
+    int rc = more == 0 ? TP_OK : tp_quota_charge(quota, more, err);
+
+    if (rc == TP_OK) {
+        u->charged_bytes += more;
+        return TP_OK;
+    }
+    rc =
+        tp_problem_limit(problem, quota->name, "bytes", quota->limit, used + more, err);
+    tp_quota_release(quota, u->charged_bytes);
+    u->charged_bytes = 0;
+    if (u->kind == TP_UPLOAD_FILE)
+        return rc;
+    tp_lock_take(&u->e->lock);
+    lose_batch(u, n_events);
     tp_lock_give(&u->e->lock);
     return rc;
+}
+
+/* A file says in itself who it is from; whoever sent it need not have. The control lock
+ * is held, and nobody but this upload knows the stream. */
+static int learn_sender(struct tp_upload *u, struct tp_err *err)
+{
+    struct tp_stream *s = u->stream;
+
+    if (u->kind != TP_UPLOAD_FILE || s->state != TP_STREAM_HIDDEN)
+        return TP_OK;
+    return tp_source_fill_in(&u->says, &s->who, err);
 }
 
 static void fill_reply(const struct tp_upload *u, const struct tp_counts *c,
@@ -175,14 +199,16 @@ static int account(struct tp_upload *u, int rc, bool is_duplicate, struct tp_now
     if (rc == TP_OK && !is_duplicate && u->kind == TP_UPLOAD_FILE)
         note_damage(s, u->result);
     if (rc == TP_OK) {
-        rc = reveal(s, err);
+        rc = learn_sender(u, err);
+        if (rc == TP_OK)
+            rc = reveal(s, err);
         if (rc != TP_OK)
             tp_stream_blobs_drop_log(s);
     } else if (rc == TP_EIO || rc == TP_EQUOTA) {
         u->e->stats.blob_failures++;
     }
-    if (rc != TP_OK || is_duplicate)
-        tp_quota_release(&u->trace->quota, u->result->payload_bytes);
+    if (rc == TP_OK && !is_duplicate)
+        u->charged_bytes = 0; /* it is the trace's from here on */
     if (rc == TP_OK) {
         add_batch(u, is_duplicate);
         stop_when_full(u->trace, now);
@@ -197,7 +223,8 @@ static int store_batch(struct tp_upload *u, struct tp_now now, struct tp_counts 
                        struct tp_err *err)
 {
     struct tp_stream *s = u->stream;
-    int rc = charge(u, now, problem, err);
+    int rc = tp_upload_charge(u, u->result->payload_bytes + TP_FRAME_BYTES,
+                              u->result->counts.emitted, problem, err);
 
     if (rc != TP_OK)
         return rc;
@@ -227,6 +254,7 @@ int tp_upload_commit(struct tp_upload *u, struct tp_now now,
     tp_problem_clear(problem);
     if (u->is_over)
         return tp_fail(err, TP_ESTATE, "the upload is over");
+    u->begun = now;
     rc = tp_upload_finish_body(u, problem, err);
     u->is_over = true;
     if (rc == TP_OK)

@@ -7,6 +7,7 @@
 #define TP_ENGINE_UPLOAD_STATE_H
 
 #include "engine/model.h"
+#include "engine/source_rank.h"
 #include "trace/ingest.h"
 
 struct tp_upload {
@@ -23,12 +24,14 @@ struct tp_upload {
     struct tp_ingest *ingest; /* made with the first bytes, which tell the form */
     const struct tp_ingest_result *result;
     uint64_t received_bytes;
+    uint64_t charged_bytes; /* to the trace, for what is not part of it yet */
+    struct tp_source_says says;
     int failed; /* TP_OK, or what every further call answers */
     struct tp_err failure;
     struct tp_problem problem;
-    struct tp_now begun;
-    bool is_detached; /* no longer counted in n_uploads of the trace */
-    bool is_over;     /* committed or refused: only to be freed */
+    struct tp_now begun; /* or its commit */
+    bool is_detached;    /* no longer counted in n_uploads of the trace */
+    bool is_over;        /* committed or refused: only to be freed */
 };
 
 /* Whether a trace takes data now. Control lock held. */
@@ -38,6 +41,18 @@ bool tp_upload_is_welcome(const struct tp_trace *t);
  * lock held. */
 int tp_upload_refuse(struct tp_trace *t, uint64_t n_events, struct tp_problem *problem,
                      struct tp_err *err);
+
+/*
+ * Make room in the trace for a payload of so many bytes, less what was charged for it
+ * before. What does not fit is counted as lost where it would have been, unless it is a
+ * file, and the trace stops: it is full. No lock is held.
+ *
+ * n_events  how many were read of the body.
+ *
+ * TP_EQUOTA  it does not fit; nothing is charged any more.
+ */
+int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
+                     struct tp_problem *problem, struct tp_err *err);
 
 /* Tell the reader that the body is complete: sets u->result. Errors as
  * tp_upload_commit(). */

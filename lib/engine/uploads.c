@@ -2,9 +2,9 @@
  * The way of a batch:
  *
  *   begin    control lock: which trace, which stream (its number goes into the packets)
- *   feed     no lock: inflate, read, filter, encode (trace/ingest.h)
+ *   feed     no lock: inflate, read, filter, encode (trace/ingest.h); quota
  *   commit   control lock: may it still go in?   -> n_committing
- *            quota
+ *            quota, for the rest
  *            stream's lock: append the frame
  *            control lock: first row of the stream, counts, limit of the trace
  *
@@ -82,8 +82,11 @@ static struct tp_row_identity sender(const struct tp_upload_request *r, char *na
         .world_size = r->world_size,
     };
 
-    if (who.name.len == 0 && r->kind == TP_UPLOAD_FILE && r->rank < 0)
-        who.name = tp_utf8_cut(r->file_name, NAME_BYTES);
+    if (who.name.len == 0 && r->kind == TP_UPLOAD_FILE && r->rank < 0) {
+        who.name.ptr = name;
+        who.name.len = tp_check_file_name(r->file_name, name);
+        who.name = tp_utf8_cut(who.name, NAME_BYTES);
+    }
     if (who.name.len == 0)
         who.name = tp_default_producer_name(r->rank, name, size);
     return who;
@@ -94,7 +97,7 @@ static int attach(struct tp_upload *u, struct tp_str trace_id,
                   const struct tp_upload_request *r, struct tp_problem *problem,
                   struct tp_err *err)
 {
-    char name[32];
+    char name[FILE_NAME_BYTES + 1];
     struct tp_row_identity who = sender(r, name, sizeof(name));
     struct tp_trace *t;
     int rc = tp_trace_find(u->e, trace_id, &t, problem, err);
@@ -137,6 +140,7 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
         return tp_fail(err, TP_ENOMEM, "no memory for an upload");
     u->e = e;
     u->begun = now;
+    tp_source_says_init(&u->says);
     u->kind = request->kind;
     u->form = request->form;
     u->encoding = request->encoding;
@@ -175,6 +179,13 @@ static int same_failure(const struct tp_upload *u, struct tp_problem *problem,
     return u->failed;
 }
 
+static void on_member(struct tp_str key, struct tp_str json, void *arg)
+{
+    struct tp_upload *u = arg;
+
+    tp_source_says_member(&u->says, key, json);
+}
+
 static int new_ingest(struct tp_upload *u, const void *p, size_t n, struct tp_err *err)
 {
     static const enum tp_ingest_encoding encodings[] = {
@@ -191,9 +202,36 @@ static int new_ingest(struct tp_upload *u, const void *p, size_t n, struct tp_er
         .types = u->types,
         .limits = &u->e->limits,
         .blobs = u->e->opts.blobs,
+        .on_member = on_member,
+        .member_arg = u,
     };
 
     return tp_ingest_new(&opts, &u->ingest, err);
+}
+
+/* Which limit the ingest ended at. */
+static void explain_limit(const struct tp_upload *u, struct tp_problem *problem)
+{
+    bool is_file = u->kind == TP_UPLOAD_FILE, is_medium = false;
+    enum tp_ingest_limit hit = TP_INGEST_LIMIT_NONE;
+    const struct tp_limits *limits = &u->e->limits;
+
+    if (u->ingest != NULL)
+        hit = tp_ingest_limit_hit(u->ingest, &is_medium);
+    if (is_medium)
+        return;
+    problem->kind = TP_PROBLEM_LIMIT_EXCEEDED;
+    if (hit == TP_INGEST_LIMIT_NONE)
+        return;
+    snprintf(problem->limit_name, sizeof(problem->limit_name), "%s",
+             hit == TP_INGEST_LIMIT_RATIO ? "max-inflate-ratio"
+             : is_file                    ? "max-file-inflated-bytes"
+                                          : "max-events-body-bytes");
+    snprintf(problem->limit_unit, sizeof(problem->limit_unit), "%s",
+             hit == TP_INGEST_LIMIT_RATIO ? "times" : "bytes");
+    problem->limit_max = hit == TP_INGEST_LIMIT_RATIO ? limits->inflate_ratio
+                         : is_file                    ? limits->file_inflated_bytes
+                                                      : limits->events_body_bytes;
 }
 
 /* The reader's failure as a problem: what is wrong with the body, or which limit. */
@@ -207,14 +245,7 @@ static int explain(struct tp_upload *u, int rc, struct tp_problem *problem,
         problem->kind = TP_PROBLEM_DAMAGED_BODY;
         problem->has_offset = tp_upload_offset(err, &problem->offset);
     } else if (rc == TP_EQUOTA) {
-        bool is_file = u->kind == TP_UPLOAD_FILE;
-
-        problem->kind = TP_PROBLEM_LIMIT_EXCEEDED;
-        snprintf(problem->limit_name, sizeof(problem->limit_name), "%s",
-                 is_file ? "max-file-inflated-bytes" : "max-events-body-bytes");
-        snprintf(problem->limit_unit, sizeof(problem->limit_unit), "bytes");
-        problem->limit_max = is_file ? u->e->limits.file_inflated_bytes
-                                     : u->e->limits.events_body_bytes;
+        explain_limit(u, problem);
     }
     return tp_problem_storage(problem, rc);
 }
@@ -250,9 +281,12 @@ int tp_upload_feed(struct tp_upload *u, const void *p, size_t n,
         rc = new_ingest(u, p, n, err);
     if (rc == TP_OK)
         rc = tp_ingest_feed(u->ingest, p, n, err);
-    if (rc == TP_OK)
-        return TP_OK;
-    return fail(u, explain(u, rc, problem, err), problem, err);
+    if (rc != TP_OK)
+        return fail(u, explain(u, rc, problem, err), problem, err);
+    /* A body that goes on for hours must not fill the disk before it is judged. */
+    rc = tp_upload_charge(u, tp_ingest_payload_bytes(u->ingest),
+                          tp_ingest_events(u->ingest), problem, err);
+    return rc == TP_OK ? TP_OK : fail(u, rc, problem, err);
 }
 
 int tp_upload_finish_body(struct tp_upload *u, struct tp_problem *problem,
@@ -276,6 +310,7 @@ void tp_upload_free(struct tp_upload *u)
     if (u == NULL)
         return;
     tp_ingest_free(u->ingest);
+    tp_quota_release(&u->trace->quota, u->charged_bytes);
     tp_lock_take(&u->e->lock);
     u->stream->n_uploads--;
     if (!u->is_detached) {

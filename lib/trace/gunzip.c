@@ -38,7 +38,8 @@ struct tp_gunzip {
     uint64_t in_bytes;  /* used up */
     uint64_t out_bytes; /* handed over */
     uint64_t n_members; /* begun */
-    int failed;         /* the final answer, once there is one */
+    bool is_over_ratio;
+    int failed; /* the final answer, once there is one */
     struct tp_err failure;
     struct isal_gzip_header header;
     struct inflate_state state;
@@ -75,6 +76,11 @@ void tp_gunzip_free(struct tp_gunzip *g)
     free(g);
 }
 
+bool tp_gunzip_is_over_ratio(const struct tp_gunzip *g)
+{
+    return g->is_over_ratio;
+}
+
 static const char *inflate_text(int code)
 {
     switch (code) {
@@ -107,7 +113,9 @@ static int hand_over(struct tp_gunzip *g, size_t n, struct tp_err *err)
         return tp_fail(err, TP_EQUOTA,
                        "gzip data inflates to more than the limit of %llu bytes",
                        (unsigned long long)g->opts.out_bytes);
-    if (total > g->opts.ratio_exempt_bytes && total / g->opts.ratio > g->in_bytes)
+    g->is_over_ratio = total > g->opts.ratio_exempt_bytes &&
+                       total / g->opts.ratio > g->in_bytes;
+    if (g->is_over_ratio)
         return tp_fail(err, TP_EQUOTA,
                        "gzip data inflates to more than %u times its size (%llu bytes "
                        "from %llu)",

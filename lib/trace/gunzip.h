@@ -45,6 +45,9 @@ int tp_gunzip_new(const struct tp_gunzip_opts *opts, struct tp_gunzip **out,
 /* Release a reader. NULL is allowed. */
 void tp_gunzip_free(struct tp_gunzip *g);
 
+/* Whether the TP_EQUOTA that it gave was for its ratio. */
+bool tp_gunzip_is_over_ratio(const struct tp_gunzip *g);
+
 /*
  * Inflate n more bytes.
  *

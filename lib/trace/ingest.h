@@ -15,6 +15,7 @@
 
 #include "base/blob.h"
 #include "base/buf.h"
+#include "base/str.h"
 #include "core/counts.h"
 
 struct tp_filter;
@@ -34,6 +35,17 @@ enum tp_ingest_encoding {
     TP_INGEST_GZIP
 };
 
+/* Takes a top-level member of a source that is kept: its name and value as JSON text,
+ * borrowed for the call. */
+typedef void (*tp_ingest_member_fn)(struct tp_str key, struct tp_str json, void *arg);
+
+/* Which limit of its own an ingest ended at. */
+enum tp_ingest_limit {
+    TP_INGEST_LIMIT_NONE,  /* none, or one of a reader or the medium */
+    TP_INGEST_LIMIT_BYTES, /* inflated_bytes */
+    TP_INGEST_LIMIT_RATIO  /* the inflate_ratio of the limits */
+};
+
 /* Zero means the default, where one is named. Pointers must outlive the ingest. */
 struct tp_ingest_opts {
     enum tp_ingest_form form;
@@ -48,6 +60,8 @@ struct tp_ingest_opts {
     size_t spill_bytes;             /* payload kept in memory; default 1 MiB */
     uint64_t inflated_bytes; /* most bytes after inflating; 0: file_inflated_bytes when
                                 salvaging, else events_body_bytes of the limits */
+    tp_ingest_member_fn on_member; /* NULL: nobody is told */
+    void *member_arg;
 };
 
 #define TP_INGEST_DAMAGES_MAX 16
@@ -91,6 +105,16 @@ void tp_ingest_free(struct tp_ingest *g);
  *            payload, and further calls give the same answer.
  */
 int tp_ingest_feed(struct tp_ingest *g, const void *p, size_t n, struct tp_err *err);
+
+/* The bytes that the payload has so far. */
+uint64_t tp_ingest_payload_bytes(const struct tp_ingest *g);
+
+/* The events that were read so far, without those that the reader itself refused. */
+uint64_t tp_ingest_events(const struct tp_ingest *g);
+
+/* After a TP_EQUOTA: which limit it was. When it is none of ours, is_medium says
+ * whether the blob for the payload refused more. */
+enum tp_ingest_limit tp_ingest_limit_hit(const struct tp_ingest *g, bool *is_medium);
 
 /*
  * Say that the body is complete. Errors as tp_ingest_feed(); a body that ends too early

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include <zlib.h>
+
 #include "base/err.h"
 #include "core/limits.h"
 
@@ -336,6 +338,189 @@ static void test_the_limits_of_uploads_are_exceeded_by_name(void **state)
     free(body);
 }
 
+/* Send a file in pieces of 64 KiB until it is refused or over; returns the code and the
+ * bytes that were taken. */
+static int feed_file(struct rig *r, const char *id, enum tp_upload_kind kind,
+                     const char *bytes, size_t n, size_t *taken)
+{
+    struct tp_upload_request request = {.kind = kind,
+                                        .producer = rig_str("big"),
+                                        .encoding = TP_ENCODING_SNIFF,
+                                        .rank = 1,
+                                        .pid = -1};
+    struct tp_upload_reply reply;
+    struct tp_upload *u;
+    int rc = TP_OK;
+
+    assert_int_equal(tp_engine_upload_begin(r->engine, rig_str(id), &request, r->now,
+                                            &u, &r->problem, &r->err),
+                     TP_OK);
+    for (*taken = 0; *taken < n && rc == TP_OK;) {
+        size_t some = n - *taken < 65536 ? n - *taken : 65536;
+
+        rc = tp_upload_feed(u, bytes + *taken, some, &r->problem, &r->err);
+        *taken += rc == TP_OK ? some : 0;
+    }
+    if (rc == TP_OK)
+        rc = tp_upload_commit(u, r->now, &reply, &r->problem, &r->err);
+    tp_upload_free(u);
+    return rc;
+}
+
+static void test_the_quota_of_a_trace_holds_while_a_body_comes_in(void **state)
+{
+    static const enum tp_upload_kind kinds[] = {TP_UPLOAD_FILE, TP_UPLOAD_EVENTS};
+    struct rig *r = *state;
+    char *body = rig_events("kernel", 100000, 1);
+    struct tp_trace_view *view;
+    char id[TP_TRACE_ID_BYTES];
+    size_t taken;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct tp_trace_request request = {.job = rig_str("j"),
+                                           .stop_max_bytes = 20000};
+
+        print_message("kind %d\n", (int)kinds[i]);
+        assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+        assert_int_equal(feed_file(r, id, kinds[i], body, strlen(body), &taken),
+                         TP_EQUOTA);
+        assert_int_equal(r->problem.kind, TP_PROBLEM_LIMIT_EXCEEDED);
+        assert_string_equal(r->problem.limit_name, "max-trace-bytes");
+        assert_true(taken < 1 << 20);
+        /* What was refused takes no room any more. */
+        if (kinds[i] == TP_UPLOAD_FILE) {
+            assert_int_equal(rig_file(r, id, "t.json", 1, "[]", NULL), TP_OK);
+            assert_int_equal(rig_stop(r, id), TP_OK);
+        }
+        rig_work(r);
+        view = rig_view(r, id);
+        assert_string_equal(view->state, "complete");
+        assert_string_equal(view->outcome, "empty");
+        assert_true((strstr(view->reason, "dropped (over-limit)") != NULL) ==
+                    (kinds[i] == TP_UPLOAD_EVENTS));
+        assert_int_equal(view->totals.emitted,
+                         view->totals.dropped[TP_DROP_OVER_LIMIT]);
+        tp_trace_view_free(view);
+    }
+    free(body);
+}
+
+/* n blanks in an array, gzipped. */
+static char *gzip_blanks(size_t n, size_t *size)
+{
+    z_stream z = {0};
+    char *in = malloc(n), *out = malloc(n);
+
+    assert_non_null(in);
+    assert_non_null(out);
+    memset(in, ' ', n);
+    in[0] = '[';
+    in[n - 1] = ']';
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)in;
+    z.avail_in = (uInt)n;
+    z.next_out = (Bytef *)out;
+    z.avail_out = (uInt)n;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    *size = z.total_out;
+    deflateEnd(&z);
+    free(in);
+    return out;
+}
+
+static void test_a_bomb_is_refused_by_the_limit_that_it_exceeds(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+    size_t size, taken;
+    char *bomb = gzip_blanks((size_t)20 << 20, &size);
+
+    r->limits->inflate_ratio = 10;
+    assert_int_equal(rig_restart(r), TP_OK);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(feed_file(r, id, TP_UPLOAD_FILE, bomb, size, &taken), TP_EQUOTA);
+    assert_string_equal(r->problem.limit_name, "max-inflate-ratio");
+    assert_string_equal(r->problem.limit_unit, "times");
+    assert_int_equal(r->problem.limit_max, 10);
+    r->limits->inflate_ratio = 1100;
+    r->limits->file_inflated_bytes = 1 << 20;
+    assert_int_equal(rig_restart(r), TP_OK);
+    assert_int_equal(feed_file(r, id, TP_UPLOAD_FILE, bomb, size, &taken), TP_EQUOTA);
+    assert_string_equal(r->problem.limit_name, "max-file-inflated-bytes");
+    assert_int_equal(r->problem.limit_max, 1 << 20);
+    free(bomb);
+}
+
+static void test_a_file_tells_who_it_is_from_at_once(void **state)
+{
+    struct rig *r = *state;
+    struct tp_upload_reply reply;
+    struct tp_trace_view *view;
+    char id[TP_TRACE_ID_BYTES];
+    char *file;
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(
+        rig_file(
+            r, id, "t.json", -1,
+            "{\"host_name\":\"node-3\",\"traceEvents\":["
+            "{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1,\"pid\":1,\"tid\":1}],"
+            "\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":5,"
+            "\"world_size\":8}}",
+            &reply),
+        TP_OK);
+    assert_int_equal(reply.rank, 5);
+    for (int i = 0; i < 2; i++) {
+        view = rig_view(r, id);
+        assert_int_equal(view->streams[0].who.rank, 5);
+        assert_int_equal(view->streams[0].who.world_size, 8);
+        assert_string_equal(view->streams[0].who.backend, "nccl");
+        assert_string_equal(view->streams[0].who.host, "node-3");
+        tp_trace_view_free(view);
+        file = rig_download(r, id, "chrome");
+        assert_non_null(file);
+        assert_non_null(strstr(file, "\"rank\": 5"));
+        free(file);
+        assert_int_equal(rig_restart(r), TP_OK);
+    }
+    /* What the request says counts more. */
+    assert_int_equal(rig_file(r, id, "t.json", 2,
+                              "{\"distributedInfo\":{\"rank\":5},\"traceEvents\":[]}",
+                              &reply),
+                     TP_OK);
+    assert_int_equal(reply.rank, 2);
+}
+
+static void test_a_file_name_shows_no_path_and_nothing_dangerous(void **state)
+{
+    static const struct {
+        const char *given, *shown;
+    } cases[] = {
+        {"../../../etc/passwd", "passwd"},
+        {"C:\\traces\\rank 0.json", "rank 0.json"},
+        {"/", ""},
+        {"..", "__"},
+        {".bashrc", "_bashrc"},
+        {"<img src=x>.json", "_img src=x_.json"},
+        {"a\"b'c`d$e|f&g;h*i?j:k.json", "a_b_c_d_e_f_g_h_i_j_k.json"},
+        {"\xc3\xa4.json.gz", "\xc3\xa4.json.gz"},
+    };
+    struct rig *r = *state;
+    struct tp_upload_reply reply;
+    struct tp_trace_view *view;
+    char id[TP_TRACE_ID_BYTES];
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        print_message("%s\n", cases[i].given);
+        assert_int_equal(rig_file(r, id, cases[i].given, -1, "[]", &reply), TP_OK);
+        view = rig_view(r, id);
+        assert_string_equal(view->streams[i].file_name, cases[i].shown);
+        assert_null(strchr(view->streams[i].who.name, '/'));
+        tp_trace_view_free(view);
+    }
+}
+
 static void test_bad_fields_are_refused_by_name(void **state)
 {
     struct rig *r = *state;
@@ -415,6 +600,10 @@ int main(void)
         engine_test(test_two_files_of_one_name_are_two_streams),
         engine_test(test_a_damaged_file_keeps_what_can_be_read),
         engine_test(test_a_file_tells_its_rank),
+        engine_test(test_the_quota_of_a_trace_holds_while_a_body_comes_in),
+        engine_test(test_a_bomb_is_refused_by_the_limit_that_it_exceeds),
+        engine_test(test_a_file_tells_who_it_is_from_at_once),
+        engine_test(test_a_file_name_shows_no_path_and_nothing_dangerous),
         engine_test(test_max_bytes_stops_the_trace_and_counts_what_did_not_fit),
         engine_test(test_an_abandoned_upload_leaves_nothing),
         engine_test(test_a_stop_waits_for_an_upload_that_was_begun),
