@@ -56,6 +56,7 @@ test('cancel throws the data away and delete removes what has ended', async (t) 
   await server.expect('POST', `/traces/${id}/cancel`, [202]);
   assert.equal((await server.waitFinal(id)).state, 'cancelled');
   await server.problem('GET', `/traces/${id}/download`, 409, 'illegal-state');
+  await server.problem('GET', `/traces/${id}/summary`, 409, 'illegal-state');
   await server.expect('DELETE', `/traces/${id}`, [204]);
   await server.problem('GET', `/traces/${id}`, 404, 'not-found');
   await server.problem('DELETE', `/traces/${id}`, 404, 'not-found');

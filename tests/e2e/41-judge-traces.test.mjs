@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import test, { after, before } from 'node:test';
 import zlib from 'node:zlib';
@@ -11,7 +12,8 @@ import { ROOT, SHARED, Server } from './lib/server.mjs';
 
 const REAL = path.join(SHARED, 'traces');
 let server;
-before(async () => { server = await Server.start(); });
+// The judge takes its time: a connection that waits for it would be closed meanwhile.
+before(async () => { server = await Server.start(); server.agent = new http.Agent(); });
 after(() => server.stop());
 
 // The same trace for each rank that the corpus makes, from its own generator.
