@@ -16,11 +16,8 @@
 #include "engine/problem.h"
 #include "engine/types.h"
 
-static const char *const spec_fields[] = {"plugin", "type_name", "description",
-                                          "kind",   "unit",      NULL};
-static const char *const single_fields[] = {"plugin", "type_name", "description",
-                                            "kind",   "unit",      "job",
-                                            NULL};
+static const char *const spec_fields[] = {"plugin", "type_name", "description", "kind",
+                                          "unit",   "job",       NULL};
 static const char *const batch_fields[] = {"types", "job", NULL};
 
 static void write_warning(struct tp_json_out *o, const struct tp_type_view *t,
@@ -91,10 +88,33 @@ static void read_spec(struct tp_json_in *in, struct json_object *obj, const char
         spec->kind = (enum tp_type_kind)found;
 }
 
-/* Read the specs of a batch. *out is for the caller to free. */
-static void read_batch(struct tp_json_in *in, struct tp_call *call,
+/* The job of entry i: its own, else that of the request. All are registered or none, so
+ * all are of one job. */
+static void read_job(struct tp_json_in *in, struct json_object *item, const char *path,
+                     size_t i, struct tp_str of_request, struct tp_str *job)
+{
+    struct tp_str own = tp_json_in_str(in, item, path, "job");
+
+    if (in->code != TP_OK)
+        return;
+    own = own.len > 0 ? own : of_request;
+    own = own.len > 0 ? own : tp_str_of(TP_JOB_DEFAULT);
+    if (i == 0)
+        *job = own;
+    else if (!tp_str_equal(own, *job))
+        tp_json_in_fail(
+            in, TP_FAULT_INVALID_FIELD, path, "job",
+            "'%sjob' is '%.63s' and that of the first entry is '%.63s': one "
+            "request registers types of one job",
+            path, own.ptr, job->ptr);
+}
+
+/* Read the specs of a batch. *out is for the caller to free. job: in, of the request;
+ * out, of all entries. */
+static void read_batch(struct tp_json_in *in, struct tp_call *call, struct tp_str *job,
                        struct tp_type_spec **out, size_t *n)
 {
+    struct tp_str of_request = *job;
     size_t most = (size_t)call->service->limits->types_per_request;
     struct json_object *array;
 
@@ -127,6 +147,7 @@ static void read_batch(struct tp_json_in *in, struct tp_call *call,
         }
         tp_json_in_known(in, item, path, spec_fields);
         read_spec(in, item, path, &(*out)[i]);
+        read_job(in, item, path, i, of_request, job);
     }
 }
 
@@ -191,9 +212,9 @@ void tp_rest_register_types(struct tp_call *call)
         is_batch = tp_json_in_has(in.root, "types");
         job = tp_json_in_str(&in, in.root, "", "job");
         if (is_batch) {
-            read_batch(&in, call, &specs, &n);
+            read_batch(&in, call, &job, &specs, &n);
         } else {
-            tp_json_in_known(&in, in.root, "", single_fields);
+            tp_json_in_known(&in, in.root, "", spec_fields);
             read_spec(&in, in.root, "", &single);
         }
     }
