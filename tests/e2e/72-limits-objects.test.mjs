@@ -1,6 +1,7 @@
 // Limits of what the service keeps: each is set small and exceeded; and no limit is without a scenario.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import http from 'node:http';
 import test from 'node:test';
 import { slices } from './lib/events.mjs';
 import { allLimits, assertNames, limited } from './lib/limits.mjs';
@@ -56,6 +57,56 @@ test('max-trace-stopping-ms', async (t) => {
   assert.ok(Date.now() - started >= 250, 'it waits for the producer');
   assert.deepEqual([end.state, end.outcome], ['complete', 'partial']);
   assert.match(end.reason, /mute/);
+});
+
+test('max-trace-arming-ms: a producer that does not arm keeps the others waiting for so long only', async (t) => {
+  const server = await limited(t, 'max-trace-arming-ms', 300);
+  const producer = (await server.expect('POST', '/producers', [201], { body: { name: 'mute', rank: 0 } })).json();
+  await server.expect('POST', `/producers/${producer.id}/sync`, [200], { body: { wait_ms: 0 } });
+  const { id } = await server.createTrace({});
+  let now;
+  for (let i = 0; i < 300 && now?.state !== 'recording'; i++) {
+    await new Promise((r) => setTimeout(r, 20));
+    now = (await server.get(`/traces/${id}`)).json();
+  }
+  assert.equal(now.state, 'recording', JSON.stringify(now.history));
+  assert.notEqual(now.matched[0].state, 'recording');
+});
+
+test('max-producer-silence-ms', async (t) => {
+  const server = await limited(t, 'max-producer-silence-ms', 1000);
+  const { id } = (await server.expect('POST', '/producers', [201], { body: { name: 'silent', rank: 0 } })).json();
+  await server.expect('POST', `/producers/${id}/sync`, [200], { body: { wait_ms: 0 } });
+  let state;
+  for (let i = 0; i < 200 && state !== 'stale'; i++) {
+    await new Promise((r) => setTimeout(r, 50));
+    [{ state }] = (await server.get('/producers')).json().items;
+  }
+  assert.equal(state, 'stale');
+  const trace = await server.createTrace({});
+  assert.deepEqual(trace.matched, []);
+  assert.match(trace.unmatched[0].reason, /stale/);
+});
+
+test('max-live-downloads', async (t) => {
+  const server = await limited(t, 'max-live-downloads', 1, { more: ['--seal-threads', '16'] });
+  server.agent = new http.Agent({ maxSockets: 32 });
+  const { id } = await server.createTrace({});
+  for (let i = 0; i < 4; i++) await server.events(id, slices(2000, `batch${i}`));
+  let refused;
+  for (let round = 0; round < 20 && !refused; round++)
+    refused = (await Promise.all(Array.from({ length: 16 }, () => server.request('GET', `/traces/${id}/download`)))).find((r) => r.status !== 200);
+  assertNames(refused, 'max-live-downloads', 1);
+});
+
+test('max-idempotency-ms', async (t) => {
+  const server = await limited(t, 'max-idempotency-ms', 1000);
+  const create = async () => (await server.expect('POST', '/traces', [201], { body: {}, headers: { 'idempotency-key': 'k' } })).json();
+  const { id } = await create();
+  assert.equal((await create()).id, id);
+  await server.stopTrace(id);
+  await new Promise((r) => setTimeout(r, 1100));
+  assert.notEqual((await create()).id, id);
 });
 
 test('max-active-traces', async (t) => {
