@@ -1,5 +1,5 @@
 /*
- * http.h - the HTTP listeners: one libmicrohttpd daemon a thread.
+ * http.h - the HTTP listeners: one thread for each listening socket.
  *
  * It moves bytes between sockets and struct tp_call; what a request means is api/'s
  * business. Not thread-safe; for the thread that starts and stops the service.
@@ -27,7 +27,8 @@ int tp_http_start(struct tp_app *app, struct tp_http **out, struct tp_err *err);
 /* Accept no more connections; those that are open go on. */
 void tp_http_quiesce(struct tp_http *http);
 
-/* Whether no connection has a request in progress. */
+/* Whether no connection had a request in progress some milliseconds ago. Meant for
+ * after tp_http_quiesce(). */
 bool tp_http_is_idle(struct tp_http *http);
 
 /* Close what is open and end the threads. All held calls must have been resumed. NULL

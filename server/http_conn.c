@@ -21,6 +21,7 @@
 #include "core/limits.h"
 #include "server/app.h"
 #include "server/clock.h"
+#include "server/http_loop.h"
 #include "server/peers.h"
 #include "server/waiters.h"
 #include "server/workers.h"
@@ -35,9 +36,10 @@ void tp_conn_target(struct tp_conn *c, const char *target)
     c->step = TP_CONN_HEADERS;
     c->is_gone = false;
     c->is_broken_off = false;
+    c->is_whole = false;
     c->sent_bytes = 0;
     c->begun_ns = tp_clock_ns(CLOCK_MONOTONIC);
-    atomic_store_explicit(&c->idle_since_ns, 0, memory_order_relaxed);
+    c->idle_since_ns = 0;
     if (tp_buf_append_str(&c->target, target, NULL) != TP_OK)
         c->target.len = 0; /* refused as an empty address */
     c->call.target = (struct tp_str){c->target.data, c->target.len};
@@ -189,6 +191,22 @@ static enum MHD_Result on_headers(struct tp_conn *c, const char *method,
     return MHD_YES;
 }
 
+void tp_conn_suspend(void *conn)
+{
+    struct tp_conn *c = conn;
+
+    MHD_suspend_connection(c->mhd);
+}
+
+void tp_conn_resume(void *conn)
+{
+    struct tp_conn *c = conn;
+    struct tp_http_loop *loop = c->loop;
+
+    MHD_resume_connection(c->mhd);
+    tp_http_loop_wake(loop);
+}
+
 static bool call_is_ready(void *arg, struct tp_now now)
 {
     struct tp_conn *c = arg;
@@ -207,9 +225,10 @@ static void call_is_gone(void *arg)
 /* Hold a call until it is ready. */
 static enum MHD_Result hold(struct tp_conn *c)
 {
-    struct tp_waiter waiter = {.connection = c->mhd,
-                               .fd = c->fd,
+    struct tp_waiter waiter = {.fd = c->fd,
                                .deadline_ns = c->call.wait.deadline_ns,
+                               .suspend = tp_conn_suspend,
+                               .resume = tp_conn_resume,
                                .ready = call_is_ready,
                                .on_gone = call_is_gone,
                                .arg = c};
@@ -236,7 +255,7 @@ static void run_slow(void *arg)
 
     c->call.now = tp_clock_now();
     tp_rest_finish(&c->call);
-    MHD_resume_connection(c->mhd);
+    tp_conn_resume(c);
 }
 
 static enum MHD_Result on_complete(struct tp_conn *c)
@@ -249,10 +268,10 @@ static enum MHD_Result on_complete(struct tp_conn *c)
         return after_handler(c);
     }
     c->step = TP_CONN_SLOW;
-    MHD_suspend_connection(c->mhd);
+    tp_conn_suspend(c);
     if (tp_workers_post(c->app->workers, run_slow, c, NULL) != TP_OK) {
         tp_problem_answer(call, TP_FAULT_BUSY, "the service stops or has no memory");
-        MHD_resume_connection(c->mhd);
+        tp_conn_resume(c);
     }
     return MHD_YES;
 }
@@ -320,10 +339,8 @@ void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how)
 {
     uint64_t now_ns = tp_clock_ns(CLOCK_MONOTONIC);
 
-    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK || c->is_broken_off) {
+    if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK ? !c->is_whole : c->is_broken_off)
         atomic_fetch_add_explicit(&c->app->metrics.broken_off, 1, memory_order_relaxed);
-        atomic_store_explicit(&c->needs_kick, true, memory_order_relaxed);
-    }
     if (c->step == TP_CONN_IDLE)
         return;
     if (c->step == TP_CONN_ANSWERED) {
@@ -333,5 +350,5 @@ void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how)
     }
     tp_call_fini(&c->call);
     c->step = TP_CONN_IDLE;
-    atomic_store_explicit(&c->idle_since_ns, now_ns, memory_order_relaxed);
+    c->idle_since_ns = now_ns;
 }

@@ -16,6 +16,7 @@
 #include "server/http_guard.h"
 
 struct tp_app;
+struct tp_http_loop;
 struct tp_peer;
 
 /* Where a request stands. */
@@ -29,21 +30,21 @@ enum tp_conn_step {
     TP_CONN_STEPS
 };
 
-/* Fields are for http*.c. */
+/* Fields are for http*.c. Only is_gone is touched by two threads at once. */
 struct tp_conn {
     struct tp_app *app;
     struct MHD_Connection *mhd;
+    struct tp_http_loop *loop;
     struct tp_peer *peer;
     bool is_unix;
     bool is_over_limit;      /* its first request is answered by 503, because of */
     bool is_over_peer_limit; /* ... this limit, or that of all connections */
     int fd;
-    struct tp_conn *next, *prev;    /* of the list of http.c, guarded by its lock */
-    _Atomic uint64_t idle_since_ns; /* monotonic; 0 while a request runs */
-    _Atomic bool needs_kick;        /* it broke off; see http.c */
+    struct tp_conn *next, *prev; /* of the list of http_loop.c */
+    uint64_t idle_since_ns;      /* monotonic; 0 while a request runs */
 
     /* The request. */
-    _Atomic enum tp_conn_step step;
+    enum tp_conn_step step;
     _Atomic bool is_gone; /* its client went away while it was suspended */
     struct tp_http_seen seen;
     size_t header_bytes; /* of its headers */
@@ -51,7 +52,8 @@ struct tp_conn {
     struct tp_buf target; /* a copy of the request line's address */
     uint64_t begun_ns;    /* monotonic */
     uint64_t sent_bytes;
-    bool is_broken_off;
+    bool is_broken_off; /* by us */
+    bool is_whole;      /* the end of the connection is that of the answer */
 
     /* The last small answer, kept because clients of a kept-alive connection often get
      * the same one again: making a response costs more than sending it. */
@@ -70,6 +72,12 @@ enum MHD_Result tp_conn_step(struct tp_conn *c, const char *method, const char *
 
 /* The request has ended, well or not: count it, log it, get ready for the next. */
 void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how);
+
+/* Suspend a connection, from its handler or reader. */
+void tp_conn_suspend(void *conn);
+
+/* Let a suspended connection go on. From any thread; conn may be gone afterwards. */
+void tp_conn_resume(void *conn);
 
 /* Queue the answer of c->call. In http_reply.c. */
 enum MHD_Result tp_conn_reply(struct tp_conn *c);

@@ -170,26 +170,47 @@ static void stream_stop(void *arg)
 }
 
 /*
- * End an answer so that nobody takes it for a whole one. The library's own way, an
- * error from the reader, leaves the connection in its lists until the timeout when it
- * was suspended before; a write that fails does not. So the socket is shut, and a byte
- * is given that can no longer be sent.
+ * End the connection from within a reader. The library's own ways, an error or an end
+ * of stream from the reader, leave the connection in its lists until the timeout when
+ * no event can come for it any more, as after a suspension; a write that fails does
+ * not. So the socket is shut, and a byte is given that can no longer be sent.
  */
-static ssize_t break_off(struct tp_conn *c, char *buf)
+static ssize_t hang_up(struct tp_conn *c, char *buf)
 {
-    c->is_broken_off = true;
     shutdown(c->fd, SHUT_RDWR);
     buf[0] = '\n';
     return 1;
 }
 
+/* End an answer so that nobody takes it for a whole one. */
+static ssize_t break_off(struct tp_conn *c, char *buf)
+{
+    c->is_broken_off = true;
+    return hang_up(c, buf);
+}
+
+/* The answer is whole. Before HTTP/1.1 it is the end of the connection that says so. */
+static ssize_t end_stream(struct tp_conn *c, char *buf)
+{
+    const struct tp_call_stream *stream = &c->call.stream;
+
+    if (stream->has_size)
+        return c->sent_bytes == stream->size_bytes ? MHD_CONTENT_READER_END_OF_STREAM
+                                                   : break_off(c, buf);
+    if (c->seen.is_http_1_1)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    c->is_whole = true;
+    return hang_up(c, buf);
+}
+
 /* There is nothing to send now: sleep until there is. */
 static ssize_t wait_for_more(struct tp_conn *c, char *buf)
 {
-    struct tp_waiter waiter = {.connection = c->mhd,
-                               .fd = c->fd,
+    struct tp_waiter waiter = {.fd = c->fd,
                                .deadline_ns = UINT64_MAX,
                                .is_watch = true,
+                               .suspend = tp_conn_suspend,
+                               .resume = tp_conn_resume,
                                .ready = stream_is_ready,
                                .on_gone = stream_is_gone,
                                .on_stop = stream_stop,
@@ -220,7 +241,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
         return break_off(c, buf);
     }
     c->sent_bytes += got;
-    return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)got;
+    return got == 0 ? end_stream(c, buf) : (ssize_t)got;
 }
 
 static enum MHD_Result reply_stream(struct tp_conn *c)

@@ -14,7 +14,6 @@
 #include "server/waiters.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -139,7 +138,7 @@ static void resume(struct tp_waiters *w, uint32_t i)
     w->first_free = i + 1;
     w->n_waiting--;
     w->n_watches -= s->waiter.is_watch;
-    MHD_resume_connection(s->waiter.connection);
+    s->waiter.resume(s->waiter.arg);
 }
 
 int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
@@ -161,7 +160,7 @@ int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
     w->n_watches += waiter->is_watch;
     if (waiter->deadline_ns < w->next_deadline_ns)
         w->next_deadline_ns = waiter->deadline_ns;
-    MHD_suspend_connection(waiter->connection);
+    waiter->suspend(waiter->arg);
     ev.data.u64 = (uint64_t)w->slots[i].generation << 32 | i;
     if (w->is_draining && waiter->on_stop != NULL)
         waiter->on_stop(waiter->arg);

@@ -16,7 +16,6 @@
 
 #include "engine/now.h"
 
-struct MHD_Connection;
 struct tp_engine;
 struct tp_err;
 struct tp_waiters;
@@ -28,10 +27,11 @@ typedef bool (*tp_ready_fn)(void *arg, struct tp_now now);
 
 /* One that waits. Plain data; copied. */
 struct tp_waiter {
-    struct MHD_Connection *connection;
     int fd;               /* of the connection, to notice that its client goes away */
     uint64_t deadline_ns; /* monotonic; UINT64_MAX = none */
     bool is_watch;        /* asked every LOOK_NS; else when something changed */
+    void (*suspend)(void *arg); /* when it starts to wait */
+    void (*resume)(void *arg);  /* last; arg may be gone afterwards */
     tp_ready_fn ready;
     void (*on_gone)(void *arg); /* its client went away; before it is resumed */
     void (*on_stop)(void *arg); /* the service stops; before it is resumed */
