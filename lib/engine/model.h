@@ -155,6 +155,7 @@ struct tp_trace {
     size_t n_streams;
     struct tp_strmap by_key; /* event streams: see tp_stream_key() */
     uint64_t late_batches, late_events;
+    bool has_late_news; /* that its row does not have yet */
 };
 
 struct tp_key {
@@ -176,6 +177,7 @@ struct tp_engine {
     uint8_t last_id[16]; /* the newest id in binary, so that ids only grow */
     uint64_t n_active;
     bool has_purges;    /* a cancelled trace may still have blobs */
+    bool has_late_news; /* a trace may have some */
     struct tp_now seen; /* of the last tick */
     uint64_t last_key_sweep_ns;
     uint64_t n_snapshots; /* downloads of active traces that are open */

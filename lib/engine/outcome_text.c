@@ -77,6 +77,19 @@ static void say_members(struct text *out, const struct tp_trace *t, uint64_t n,
     }
 }
 
+/* Data that came, or was on its way, when none was taken any more. */
+static void say_too_late(struct text *out, const struct tp_trace *t)
+{
+    unsigned long long late = t->late_batches, open = t->n_uploads;
+
+    if (late > 0)
+        say(out, "%s%llu batch%s came too late", separator(out), late,
+            late == 1 ? "" : "es");
+    if (open > 0)
+        say(out, "%s%llu upload%s not done in time", separator(out), open,
+            open == 1 ? " was" : "s were");
+}
+
 static void say_drops(struct text *out, const struct tp_counts *c)
 {
     uint64_t n = tp_counts_dropped(c);
@@ -133,6 +146,7 @@ static void say_nothing(struct text *out, const struct tp_outcome_facts *f,
 static void gather(const struct tp_trace *t, struct tp_outcome_facts *f)
 {
     tp_life_totals(t, &f->counts);
+    f->n_late = t->late_batches + t->n_uploads;
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
 
@@ -162,7 +176,9 @@ void tp_life_judge(struct tp_trace *t)
     if (outcome == TP_OUTCOME_EMPTY)
         say_nothing(&out, &facts, why);
     say_members(&out, t, facts.n_missing, is_missing, "sent nothing");
-    say_members(&out, t, facts.n_late, is_late, "not done in time");
+    say_members(&out, t, facts.n_late - t->late_batches - t->n_uploads, is_late,
+                "not done in time");
+    say_too_late(&out, t);
     say_damage(&out, t);
     say_drops(&out, &facts.counts);
 }

@@ -77,27 +77,17 @@ static int remove_orphans(struct tp_engine *e, uint64_t *n_removed, struct tp_er
     return rc;
 }
 
-/* A stream that was never acknowledged: its number is free again. */
-static int forget_stream(struct tp_stream *s, struct tp_err *err)
-{
-    struct tp_store *store = s->trace->engine->opts.store;
-
-    s->state = TP_STREAM_HIDDEN;
-    memset(&s->counts, 0, sizeof(s->counts));
-    s->batches = 0;
-    tp_stream_blobs_drop_log(s);
-    return store->ops->remove_stream(store, tp_str_of(s->trace->id), s->no, err);
-}
-
+/* The log is mended when this returns, so the row must say what was found: the next
+ * start finds nothing any more. */
 static int recover_stream(struct tp_stream *s, uint64_t *cut_bytes, struct tp_err *err)
 {
-    int rc = tp_stream_blobs_recover(s, cut_bytes, err);
+    bool has_news = false;
+    int rc = tp_stream_blobs_recover(s, cut_bytes, &has_news, err);
 
-    if (rc == TP_ENOTFOUND)
-        return forget_stream(s, err);
-    if (rc == TP_OK)
-        s->state = TP_STREAM_OPEN;
-    return rc;
+    if (rc != TP_OK)
+        return rc;
+    s->state = TP_STREAM_OPEN;
+    return has_news ? tp_persist_stream(s->trace->engine, s, err) : TP_OK;
 }
 
 /* The logs of a trace that goes on, and the bytes that count against its limit. */

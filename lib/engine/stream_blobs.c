@@ -116,7 +116,37 @@ uint64_t tp_stream_blobs_log_bytes(const struct tp_stream *s)
     return s->log == NULL ? 0 : tp_stream_log_size(s->log);
 }
 
-int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes,
+/*
+ * What the start found, in words. A row tells of a log that had a batch before the row
+ * was written: an empty one has lost it. A torn frame was never acknowledged, whoever
+ * sent it still has it; how many of the events in a cut that is no tear had been, nobody
+ * can tell.
+ */
+static bool describe_recovery(struct tp_stream *s,
+                              const struct tp_stream_log_report *report)
+{
+    unsigned long long cut = report->cut_bytes, lost = report->lost.emitted;
+
+    if (cut > 0 && report->is_torn)
+        snprintf(s->reason, sizeof(s->reason),
+                 "the service was killed: %llu bytes of an unfinished batch, which was "
+                 "not acknowledged, were cut",
+                 cut);
+    else if (cut > 0)
+        snprintf(s->damage, sizeof(s->damage),
+                 "%llu bytes of it were cut, with at least %llu events (%.90s)", cut,
+                 lost, report->why_cut);
+    else if (report->blanked_frames > 0)
+        snprintf(s->damage, sizeof(s->damage), "%llu batches were damaged on disk",
+                 (unsigned long long)report->blanked_frames);
+    else if (report->frames == 0 && s->counts.emitted == 0)
+        snprintf(s->damage, sizeof(s->damage), "its log was lost with all batches");
+    else
+        return false;
+    return true;
+}
+
+int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes, bool *has_news,
                             struct tp_err *err)
 {
     struct tp_stream_log_report report = {0};
@@ -134,10 +164,6 @@ int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes,
     tp_counts_add(&s->counts, &over_limit);
     s->batches = report.frames;
     s->log_bytes = report.kept_bytes;
-    if (report.blanked_frames > 0 && s->damage[0] == '\0')
-        snprintf(s->damage, sizeof(s->damage), "%llu batches were damaged on disk",
-                 (unsigned long long)report.blanked_frames);
-    return report.frames > 0 || over_limit.emitted > 0
-               ? TP_OK
-               : tp_fail(err, TP_ENOTFOUND, "the log of stream %u is empty", s->no);
+    *has_news = describe_recovery(s, &report);
+    return TP_OK;
 }

@@ -54,11 +54,14 @@ uint64_t tp_stream_blobs_log_bytes(const struct tp_stream *s);
 /*
  * Open the log of a stream after a start: cut its torn tail, count what is in it.
  *
- * Adds to counts and batches of the stream and to cut_bytes.
+ * Sets counts and batches of the stream, and adds to cut_bytes. What was acknowledged
+ * and is lost goes to its damage; a torn batch, which was not, to its reason.
  *
- * TP_ENOTFOUND  there is none, or no whole frame. TP_EIO, TP_ENOMEM.
+ * has_news  set when damage or reason was.
+ *
+ * TP_EIO, TP_ENOMEM.
  */
-int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes,
+int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes, bool *has_news,
                             struct tp_err *err);
 
 /* Close the log of a stream. Nobody may be appending. */

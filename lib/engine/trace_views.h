@@ -63,7 +63,8 @@ struct tp_stream_view {
     bool is_file;            /* a whole file, else batches of events */
     const char *file_name;   /* as the client called it, safe characters only */
     const char *state;       /* "open", "sealing", "sealed", "failed" */
-    const char *reason;      /* failed: why */
+    const char *reason;      /* failed: why; else what there is to know, such as a batch
+                                that was torn by a kill before it was acknowledged */
     struct tp_counts counts; /* emitted is what was posted */
     uint64_t batches;
     uint64_t duplicate_batches;
@@ -138,8 +139,7 @@ struct tp_trace_view {
 
     struct tp_counts totals; /* of all streams */
     uint64_t bytes;          /* on disk */
-    uint64_t late_batches;   /* posted after the end: refused; what comes when the
-                                trace has ended is counted until a restart */
+    uint64_t late_batches;   /* posted when it took no more data: refused */
     uint64_t late_events;    /* in those of them that were read */
     struct tp_pool *pool;    /* private: what all of it lives in */
 };

@@ -110,20 +110,22 @@ static void stop_when_full(struct tp_trace *t, struct tp_now now)
 static void lose_batch(struct tp_upload *u, uint64_t n_events)
 {
     struct tp_trace *t = u->trace;
-    struct tp_counts lost = {.emitted = n_events};
+    struct tp_counts lost = {.emitted = n_events,
+                             .dropped[TP_DROP_OVER_LIMIT] = n_events};
     struct tp_now now = u->e->seen.mono_ns > u->begun.mono_ns ? u->e->seen : u->begun;
     struct tp_err ignored;
 
     u->e->stats.refused_batches++;
     if (!tp_upload_is_welcome(t))
         return;
-    if (reveal(u->stream, &ignored) == TP_OK) {
-        lost.dropped[TP_DROP_OVER_LIMIT] = lost.emitted;
-        tp_counts_add(&u->stream->counts, &lost);
-        u->e->stats.events_posted += lost.emitted;
-        u->e->stats.events_dropped += lost.emitted;
+    /* Should the store refuse, the next row of the stream has it. */
+    tp_counts_add(&u->stream->counts, &lost);
+    if (u->stream->state == TP_STREAM_HIDDEN)
+        reveal(u->stream, &ignored);
+    else
         tp_persist_stream(u->e, u->stream, &ignored);
-    }
+    u->e->stats.events_posted += lost.emitted;
+    u->e->stats.events_dropped += lost.emitted;
     if (t->session.state == TP_SESSION_RECORDING)
         tp_life_stop(t, "max_bytes reached: the next batch does not fit", now,
                      &ignored);

@@ -62,6 +62,7 @@ int tp_upload_refuse(struct tp_trace *t, uint64_t n_events, struct tp_problem *p
     if (t->session.state != TP_SESSION_PREPARED) {
         t->late_batches++;
         t->late_events += n_events;
+        t->has_late_news = t->engine->has_late_news = true;
         tp_life_touch(t);
     }
     return tp_problem_state(problem, t->id, tp_trace_state_name(t),

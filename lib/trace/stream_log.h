@@ -34,6 +34,8 @@ struct tp_stream_log_report {
                                  before, or just being written when the crash came */
     bool has_seq;
     uint64_t last_seq; /* the highest; with has_seq */
+    bool is_torn;      /* all that was cut is one frame that ends too early: what a kill
+                          leaves of an append that nobody was told of yet */
     char why_cut[96];  /* one sentence when cut_bytes is not 0 */
 };
 

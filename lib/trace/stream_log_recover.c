@@ -93,6 +93,16 @@ static int cut(struct recovery *r, uint64_t offset, const char *why, struct tp_e
     return TP_OK;
 }
 
+/* The same for a frame whose end was never written. */
+static int cut_torn(struct recovery *r, uint64_t offset, const char *why,
+                    struct tp_err *err)
+{
+    int rc = cut(r, offset, why, err);
+
+    r->report->is_torn = rc == TP_OK;
+    return rc;
+}
+
 /* Make n bytes at offset one packet that everybody skips. */
 static int blank_stretch(struct recovery *r, uint64_t offset, uint64_t n,
                          struct tp_err *err)
@@ -189,14 +199,14 @@ static int check_frame(struct recovery *r, uint64_t *offset, struct tp_err *err)
     int rc;
 
     if (r->size - *offset < TP_FRAME_BYTES)
-        return cut(r, *offset, "a torn header", err);
+        return cut_torn(r, *offset, "a torn header", err);
     rc = read_header(r, *offset, &frame, err);
     if (rc == TP_EINVAL)
         return cut(r, *offset, "a damaged header", err);
     if (rc != TP_OK)
         return rc;
     if (frame.payload_bytes > r->size - *offset - TP_FRAME_BYTES)
-        return cut(r, *offset, "a torn payload", err);
+        return cut_torn(r, *offset, "a torn payload", err);
     rc = checksum(r, *offset + TP_FRAME_BYTES, frame.payload_bytes, &crc, err);
     if (rc == TP_OK && crc != frame.crc32c)
         rc = mend(r, *offset, &frame, err);

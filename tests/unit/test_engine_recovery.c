@@ -286,6 +286,7 @@ static void test_a_torn_tail_is_cut_and_the_rest_is_kept(void **state)
     struct rig *r = *state;
     char *body = rig_events("kernel", 4, 10);
     char id[TP_TRACE_ID_BYTES], name[80];
+    struct tp_trace_view *view;
     size_t size;
 
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
@@ -305,9 +306,108 @@ static void test_a_torn_tail_is_cut_and_the_rest_is_kept(void **state)
     }
     assert_int_equal(rig_start(r), TP_OK);
     assert_true(r->recovery.cut_bytes > 0);
+    /* Nobody was told of the torn batch, so nothing is lost; it is only said. */
+    assert_int_equal(rig_restart(r), TP_OK);
     assert_int_equal(rig_stop(r, id), TP_OK);
     rig_work(r);
     rig_expect_outcome(r, id, "complete", "");
+    view = rig_view(r, id);
+    assert_non_null(strstr(view->streams[0].reason, "the service was killed: "));
+    assert_string_equal(view->streams[0].damage, "");
+    tp_trace_view_free(view);
+    free(body);
+}
+
+/* Change the log of stream 1 while no engine runs. keep: bytes of it. */
+static void spoil_log(struct rig *r, const char *id, size_t keep_percent)
+{
+    char name[80], *copy;
+    size_t size;
+
+    tp_engine_free(r->engine);
+    r->engine = NULL;
+    snprintf(name, sizeof(name), "traces/%s/1.log", id);
+    assert_non_null(blob_mem_data(r->blobs, name, &size));
+    copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, blob_mem_data(r->blobs, name, NULL), size);
+    copy[size - 7] ^= 1;
+    blob_mem_put(r->blobs, name, copy, size * keep_percent / 100);
+    free(copy);
+}
+
+static void test_what_was_acknowledged_and_is_lost_makes_the_trace_partial(void **state)
+{
+    static const struct {
+        size_t keep_percent;
+        const char *damage;
+    } cases[] = {
+        {100,
+         "bytes of it were cut, with at least 4 events (a damaged payload at byte "},
+        {0, "its log was lost with all batches"},
+    };
+    struct rig *r = *state;
+    char *body = rig_events("kernel", 4, 10);
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+
+    for (size_t i = 0; i < 2; i++) {
+        print_message("%zu %%\n", cases[i].keep_percent);
+        assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+        assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+        assert_int_equal(rig_post(r, id, "p", 0, 2, body, NULL), TP_OK);
+        assert_int_equal(rig_post(r, id, "q", 1, 1, body, NULL), TP_OK);
+        spoil_log(r, id, cases[i].keep_percent);
+        assert_int_equal(rig_start(r), TP_OK);
+        /* The log is sound again, and still known to have been spoiled. */
+        assert_int_equal(rig_restart(r), TP_OK);
+        assert_int_equal(rig_stop(r, id), TP_OK);
+        rig_work(r);
+        rig_expect_outcome(r, id, "partial", NULL);
+        view = rig_view(r, id);
+        assert_non_null(strstr(view->reason, "the data of p is damaged: "));
+        assert_non_null(strstr(view->streams[0].damage, cases[i].damage));
+        assert_string_equal(view->streams[1].damage, "");
+        tp_trace_view_free(view);
+    }
+    free(body);
+}
+
+static void test_batches_that_came_too_late_are_not_forgotten(void **state)
+{
+    struct rig *r = *state;
+    char *body = rig_events("kernel", 4, 10);
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    rig_work(r);
+    rig_expect_outcome(r, id, "complete", "");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rig_post(r, id, "p", 0, 2, body, NULL), TP_ESTATE);
+    rig_wait(r, 0);
+    assert_int_equal(rig_restart(r), TP_OK);
+    view = rig_view(r, id);
+    assert_int_equal(view->late_batches, 3);
+    assert_string_equal(view->outcome, "complete");
+    tp_trace_view_free(view);
+    free(body);
+}
+
+static void test_what_came_too_late_for_the_seal_makes_the_trace_partial(void **state)
+{
+    struct rig *r = *state;
+    char *body = rig_events("kernel", 4, 10);
+    char id[TP_TRACE_ID_BYTES];
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, 2, body, NULL), TP_ESTATE);
+    rig_work(r);
+    rig_expect_outcome(r, id, "partial", "1 batch came too late");
     free(body);
 }
 
@@ -372,6 +472,9 @@ int main(void)
         engine_test(test_a_deadline_ahead_is_kept),
         engine_test(test_finished_traces_keep_their_files_and_orphans_go),
         engine_test(test_a_torn_tail_is_cut_and_the_rest_is_kept),
+        engine_test(test_what_was_acknowledged_and_is_lost_makes_the_trace_partial),
+        engine_test(test_batches_that_came_too_late_are_not_forgotten),
+        engine_test(test_what_came_too_late_for_the_seal_makes_the_trace_partial),
         engine_test(test_what_cannot_go_on_has_failed_and_says_why),
         engine_test(test_types_and_jobs_and_producers_come_back),
     };
