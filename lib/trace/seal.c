@@ -387,8 +387,8 @@ static int write_stream(struct seal *s, struct tp_err *err)
     return rc == TP_OK ? tp_seal_writer_finish(s->writer, err) : rc;
 }
 
-/* What was promised and not read has been damaged since, but for what is over a limit of
- * the whole stream that each batch kept. */
+/* What was promised and not read has been damaged since, but for what each batch kept
+ * and is over a limit of the whole stream. */
 static int note_losses(struct seal *s, struct tp_err *err)
 {
     struct tp_packet_feed_stats feed = tp_packet_feed_stats(s->feed);
