@@ -3,7 +3,8 @@
  *
  * Knows the keys of the format and where each member goes, not what the values mean:
  * chrome_event.h makes an event of them. Everything is borrowed from the text where it
- * can be, otherwise from the arena; both must stay until the event was used. Not
+ * can be, otherwise from the arena; both must stay until the event was used.
+ * chrome_parse.c is the way through the text, chrome_members.c what is rare on it. Not
  * thread-safe.
  */
 #ifndef TP_TRACE_CHROME_MEMBERS_H
