@@ -173,6 +173,24 @@ static void test_a_damaged_file_keeps_what_can_be_read(void **state)
     rig_expect_outcome(r, id, "partial", NULL);
 }
 
+static void test_members_over_a_limit_are_told(void **state)
+{
+    struct rig *r = *state;
+    struct tp_upload_reply reply;
+    char id[TP_TRACE_ID_BYTES];
+
+    r->limits->stream_metadata_bytes = 16;
+    assert_int_equal(rig_restart(r), TP_OK);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_file(r, id, "t.json", 0,
+                              "{\"long\":\"0123456789abcdef\",\"traceEvents\":[{"
+                              "\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1}]}",
+                              &reply),
+                     TP_OK);
+    assert_int_equal(reply.accepted, 1);
+    assert_string_equal(reply.damage, "1 top-level member over a limit left out");
+}
+
 static void test_a_file_tells_its_rank(void **state)
 {
     struct rig *r = *state;
@@ -599,6 +617,7 @@ int main(void)
         engine_test(test_producers_get_default_names_and_streams_of_their_own),
         engine_test(test_two_files_of_one_name_are_two_streams),
         engine_test(test_a_damaged_file_keeps_what_can_be_read),
+        engine_test(test_members_over_a_limit_are_told),
         engine_test(test_a_file_tells_its_rank),
         engine_test(test_the_quota_of_a_trace_holds_while_a_body_comes_in),
         engine_test(test_a_bomb_is_refused_by_the_limit_that_it_exceeds),
