@@ -4,9 +4,9 @@
  * bare_mhd GET_BODY_FILE POST_BODY_FILE
  *
  * Answers every GET with the first file and every POST, once its body has arrived, with
- * the second; both with the headers that the service sends. One daemon a core, each with
- * its own SO_REUSEPORT socket and the memory limit that the service uses, so that what
- * is compared is the handler. Prints its port, runs until it is ended.
+ * the second; both with the headers that the service sends. One daemon a core, each
+ * with its own SO_REUSEPORT socket and the memory limit that the service uses, so that
+ * what is compared is the handler. Prints its port, runs until it is ended.
  */
 #include <arpa/inet.h>
 #include <errno.h>

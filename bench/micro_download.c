@@ -2,10 +2,10 @@
  * micro_download.c - how fast a sealed stream leaves, by format and packing.
  *
  * A stream of a million events as Kineto writes them, in memory, so that no disk is
- * measured; it is sealed by pf_writer as the service's seal does it. Prints, a line each,
- * GB/s of what is sent before packing, the packed ratio, the time to the first byte and
- * the most heap that the download had. Medians of three. More than HEAP_MAX of heap ends
- * the program with an error: 240 MB of JSON take no more of it than a few.
+ * measured; it is sealed by pf_writer as the service's seal does it. Prints, a line
+ * each, GB/s of what is sent before packing, the packed ratio, the time to the first
+ * byte and the most heap that the download had. Medians of three. More than HEAP_MAX of
+ * heap ends the program with an error: 240 MB of JSON take no more of it than a few.
  */
 #include <malloc.h>
 #include <stdio.h>

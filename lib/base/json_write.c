@@ -147,7 +147,7 @@ static char *put_fixed(char *out, double d)
     return NULL;
 }
 
-/* Copy what printf wrote, with '.' for the locale's decimal point; add ".0" if needed. */
+/* Copy what printf wrote, with '.' as the decimal point; add ".0" if needed. */
 static char *put_printed(char *out, const char *text)
 {
     bool is_double = false;

@@ -1,7 +1,8 @@
 /*
  * check.h - the rules for texts that clients send.
  *
- * Those that return int fail with TP_EINVAL (INVALID with the field) or TP_EQUOTA (LIMIT_EXCEEDED).
+ * Those that return int fail with TP_EINVAL (INVALID with the field) or TP_EQUOTA
+ * (LIMIT_EXCEEDED).
  * Pure functions; safe from any thread.
  */
 #ifndef TP_ENGINE_CHECK_H

@@ -1,7 +1,7 @@
 /*
  * chrome_writer.c - an event is fragments that are known already, and two times.
  *
- *   ,\n{"ph":"X", "cat":"kernel", "name":"gemm", "pid":0,"tid":7, "ts": 1.500 ,"dur": ..
+ *   ,\n{"ph":"X", "cat":"kernel", "name":"gemm", "pid":0,"tid":7, "ts":1.500 ,"dur": ..
  *   `-- kind ---' `--- by iid --' `-- by iid --' `-- by track --'      computed
  *
  * Room for the whole event is reserved once, from an upper bound that is cheap to

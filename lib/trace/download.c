@@ -8,8 +8,8 @@
  *   stage --> text --> compressor --> ready --> tp_download_read()
  *
  * A stage runs until the text has CHUNK_BYTES or it is done; then the text goes through
- * the compressor as one piece. So how the file is cut does not depend on how it is read,
- * and neither do the compressed bytes. A whole Perfetto stream passes by all of
+ * the compressor as one piece. So how the file is cut does not depend on how it is
+ * read, and neither do the compressed bytes. A whole Perfetto stream passes by all of
  * that: it is read straight into the memory of the caller.
  */
 #include "trace/download.h"

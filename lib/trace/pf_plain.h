@@ -24,8 +24,8 @@ struct tp_pf_plain {
     struct tp_event ev; /* a SLICE without its arguments */
     struct tp_str wire; /* these as they are in the packet */
     uint32_t n_args;
-    uint16_t key_at[TP_PF_PLAIN_ARGS_MAX];            /* where in wire each has the
-                                                            one byte of its key's number */
+    /* Where in wire each has the one byte of its key's number. */
+    uint16_t key_at[TP_PF_PLAIN_ARGS_MAX];
     const struct tp_name *keys[TP_PF_PLAIN_ARGS_MAX]; /* what it stands for */
     const char *next;                                 /* what follows in the input */
 };

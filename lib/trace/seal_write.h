@@ -55,7 +55,7 @@ void tp_seal_writer_free(struct tp_seal_writer *w);
 /*
  * Write the next event, in order. Its track is of opts.tracks.
  *
- * wire_args   of a SLICE: arguments in final form, see tp_pf_writer_slice(); else empty.
+ * wire_args   of a SLICE: final arguments, see tp_pf_writer_slice(); else empty.
  * is_dropped  set to whether it is too large to be written.
  *
  * TP_ENOMEM, TP_EIO, TP_EQUOTA: the stream is not to be used.

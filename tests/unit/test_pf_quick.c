@@ -32,7 +32,7 @@ struct stream {
     bool is_sealed;
 };
 
-/* Make an event one of those that most are like: names that come again, nothing rare. */
+/* Make an event one of the usual: names that come again, nothing rare. */
 static void make_usual(struct events *g, struct tp_event *ev)
 {
     static const char names[] = "aten::addmm\"\n";
