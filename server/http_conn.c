@@ -103,6 +103,10 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
         c->seen.has_odd_name = true;
     if (value != NULL && !is_field_value(value, value_size))
         c->seen.has_odd_value = true;
+    /* A value that goes on in the next line: the library then copies the name, and
+     * drops the rest of the value. Otherwise the value comes after its name. */
+    if (value != NULL && (uintptr_t)value < (uintptr_t)key)
+        c->seen.has_odd_value = true;
     if (i >= 0) {
         if (c->seen.count[i] < UINT8_MAX)
             c->seen.count[i]++;
