@@ -13,7 +13,6 @@
 #include "server/blob_fs.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,8 +23,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/blob_folder.h"
+
 #define COPY_BYTES (1u << 16)
-#define FOLDER_DEPTH_MAX 16
 
 struct blob_fs {
     struct tp_blobs ops;
@@ -403,63 +403,6 @@ static int fs_rename(void *ctx, const char *from, const char *to, struct tp_err 
     return sync_folder(fs, to, err);
 }
 
-/* Called for each entry of a folder; name is its path below the home. */
-typedef int (*entry_fn)(struct blob_fs *fs, const char *name, bool is_folder, int depth,
-                        void *arg, struct tp_err *err);
-
-/* Call fn for each entry of a folder, which has no trailing '/'. An absent one is
- * empty. */
-static int each_entry(struct blob_fs *fs, const char *folder, int depth, entry_fn fn,
-                      void *arg, struct tp_err *err)
-{
-    int fd =
-        openat(fs->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *e;
-    int rc = TP_OK;
-
-    if (dir == NULL) {
-        bool is_absent = fd < 0 && errno == ENOENT;
-
-        if (!is_absent)
-            rc = fail_errno(err, "list", folder);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    while (rc == TP_OK && (e = readdir(dir)) != NULL) {
-        char name[PATH_MAX];
-        struct stat st;
-
-        if (e->d_name[0] == '.')
-            continue;
-        if (strcmp(folder, ".") == 0)
-            snprintf(name, sizeof(name), "%s", e->d_name);
-        else if (snprintf(name, sizeof(name), "%s/%s", folder, e->d_name) >= PATH_MAX)
-            continue;
-        if (fstatat(fs->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue; /* it went away meanwhile */
-        rc = fn(fs, name, S_ISDIR(st.st_mode), depth, arg, err);
-    }
-    closedir(dir);
-    return rc;
-}
-
-static int remove_entry(struct blob_fs *fs, const char *name, bool is_folder, int depth,
-                        void *arg, struct tp_err *err)
-{
-    int rc = TP_OK;
-
-    if (is_folder && depth < FOLDER_DEPTH_MAX)
-        rc = each_entry(fs, name, depth + 1, remove_entry, arg, err);
-    if (rc != TP_OK)
-        return rc;
-    if (unlinkat(fs->dir_fd, name, is_folder ? AT_REMOVEDIR : 0) != 0 &&
-        errno != ENOENT)
-        return fail_errno(err, "remove", name);
-    return TP_OK;
-}
-
 static int fs_remove(void *ctx, const char *name, struct tp_err *err)
 {
     struct blob_fs *fs = ctx;
@@ -471,7 +414,7 @@ static int fs_remove(void *ctx, const char *name, struct tp_err *err)
     if (rc != TP_OK)
         return rc;
     snprintf(path, sizeof(path), "%.*s", (int)(is_folder ? n - 1 : n), name);
-    rc = remove_entry(fs, path, is_folder, 0, NULL, err);
+    rc = tp_blob_folder_remove(fs->dir_fd, path, is_folder, err);
     if (rc != TP_OK)
         return rc;
     /* The folder above may be gone itself; then there is nothing to make durable. */
@@ -485,27 +428,19 @@ struct listing {
     void *arg;
 };
 
-static int list_entry(struct blob_fs *fs, const char *name, bool is_folder, int depth,
-                      void *arg, struct tp_err *err)
+/* Pass on what can be a blob of ours. */
+static int list_valid(const char *name, uint64_t size_bytes, void *arg)
 {
     const struct listing *listing = arg;
-    struct stat st;
 
-    if (is_folder) {
-        if (depth >= FOLDER_DEPTH_MAX)
-            return TP_OK;
-        return each_entry(fs, name, depth + 1, list_entry, arg, err);
-    }
-    if (!name_is_valid(name) ||
-        fstatat(fs->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return TP_OK; /* not one of ours */
-    return listing->fn(name, (uint64_t)st.st_size, listing->arg);
+    return name_is_valid(name) ? listing->fn(name, size_bytes, listing->arg) : TP_OK;
 }
 
 static int fs_list(void *ctx, const char *folder, tp_blob_name_fn fn, void *arg,
                    struct tp_err *err)
 {
     struct listing listing = {fn, arg};
+    struct blob_fs *fs = ctx;
     char path[PATH_MAX] = ".";
     size_t n = strlen(folder);
     int rc;
@@ -517,29 +452,12 @@ static int fs_list(void *ctx, const char *folder, tp_blob_name_fn fn, void *arg,
         snprintf(path, sizeof(path), "%.*s", (int)(folder[n - 1] == '/' ? n - 1 : n),
                  folder);
     }
-    return each_entry(ctx, path, 0, list_entry, &listing, err);
+    return tp_blob_folder_list(fs->dir_fd, path, list_valid, &listing, err);
 }
 
 int tp_blob_fs_make_dir(const char *dir, struct tp_err *err)
 {
-    char path[PATH_MAX];
-    struct stat st;
-
-    if (*dir == '\0' || snprintf(path, sizeof(path), "%s", dir) >= PATH_MAX)
-        return tp_fail(err, TP_EIO, "'%.64s' cannot be the path of a directory", dir);
-    for (char *p = path + 1; *p != '\0'; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            return tp_fail(err, TP_EIO, "cannot make directory '%s': %m", path);
-        *p = '/';
-    }
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return tp_fail(err, TP_EIO, "cannot make directory '%s': %m", path);
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return tp_fail(err, TP_EIO, "'%s' is not a directory", path);
-    return TP_OK;
+    return tp_blob_folder_make(dir, err);
 }
 
 static const struct tp_blobs operations = {
