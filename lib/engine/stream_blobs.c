@@ -118,9 +118,9 @@ uint64_t tp_stream_blobs_log_bytes(const struct tp_stream *s)
 
 /*
  * What the start found, in words. A row tells of a log that had a batch before the row
- * was written: an empty one has lost it. A torn frame was never acknowledged, whoever
- * sent it still has it; how many of the events in a cut that is no tear had been, nobody
- * can tell.
+ * was written: an empty one has lost it. A torn frame was never acknowledged, and its
+ * sender still has it. How many of the events in any other cut had been, nobody can
+ * tell.
  */
 static bool describe_recovery(struct tp_stream *s,
                               const struct tp_stream_log_report *report)
@@ -129,8 +129,8 @@ static bool describe_recovery(struct tp_stream *s,
 
     if (cut > 0 && report->is_torn)
         snprintf(s->reason, sizeof(s->reason),
-                 "the service was killed: %llu bytes of an unfinished batch, which was "
-                 "not acknowledged, were cut",
+                 "the service was killed: %llu bytes of an unfinished batch, "
+                 "which was not acknowledged, were cut",
                  cut);
     else if (cut > 0)
         snprintf(s->damage, sizeof(s->damage),
