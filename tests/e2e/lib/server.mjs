@@ -16,6 +16,7 @@ export const pick = (plain, sanitized) => (IS_SANITIZED ? sanitized : plain);
 
 const START_MS = 30000;
 const STOP_MS = 60000;
+const ANSWER_MS = 60000;
 const running = new Set();
 process.on('exit', () => { for (const child of running) child.kill('SIGKILL'); });
 
@@ -93,6 +94,7 @@ export class Server {
           resolve({ status: res.statusCode, headers: res.headers, body: whole, json: () => JSON.parse(whole.toString('utf8')) });
         });
       });
+      req.setTimeout(ANSWER_MS, () => req.destroy(new Error(`no answer within ${ANSWER_MS} ms: ${method} ${target}`)));
       req.on('error', reject);
       if (data !== undefined && typeof data.pipe === 'function') data.pipe(req);
       else req.end(data);
