@@ -59,6 +59,10 @@ void tp_problem_close(struct tp_call *call, struct tp_json_out *o)
 
 static void answer(struct tp_call *call, enum tp_fault fault, const char *parameter,
                    const char *format, va_list args)
+    __attribute__((format(printf, 4, 0)));
+
+static void answer(struct tp_call *call, enum tp_fault fault, const char *parameter,
+                   const char *format, va_list args)
 {
     char detail[DETAIL_BYTES];
     struct tp_json_out o;
