@@ -52,6 +52,28 @@ static void write_producer(struct tp_json_out *o, const struct tp_producer_view 
     }
 }
 
+/* The capabilities as JSON text, which belongs to the parsed tree. */
+static struct tp_str read_capabilities(struct tp_json_in *in,
+                                       struct json_object *capabilities, uint64_t most)
+{
+    size_t n = 0;
+    const char *text = json_object_to_json_string_length(
+        capabilities, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &n);
+
+    if (text == NULL) {
+        in->code = tp_fail(&in->err, TP_ENOMEM, "no memory for the request");
+        in->kind = TP_FAULT_OUT_OF_MEMORY;
+        return (struct tp_str){"", 0};
+    }
+    in->is_limit = in->code == TP_OK && n > most;
+    tp_json_in_limit(in, "max-metadata-bytes", most);
+    if (n > most)
+        tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", "capabilities",
+                        "'capabilities' has %zu bytes as JSON; %llu is the most", n,
+                        (unsigned long long)most);
+    return (struct tp_str){text, n};
+}
+
 static void read_producer(struct tp_json_in *in, const struct tp_limits *limits,
                           struct tp_producer_request *r)
 {
@@ -76,12 +98,7 @@ static void read_producer(struct tp_json_in *in, const struct tp_limits *limits,
     capabilities = tp_json_in_object(in, root, "", "capabilities");
     if (capabilities == NULL)
         return;
-    r->capabilities_json = tp_str_of(json_object_to_json_string_ext(
-        capabilities, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-    if (r->capabilities_json.len > limits->metadata_bytes)
-        tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", "capabilities",
-                        "'capabilities' has more than %llu bytes",
-                        (unsigned long long)limits->metadata_bytes);
+    r->capabilities_json = read_capabilities(in, capabilities, limits->metadata_bytes);
 }
 
 static void answer_producer(struct tp_call *call, const struct tp_producer_list *list,
