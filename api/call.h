@@ -149,6 +149,7 @@ struct tp_call {
     void (*wait_free)(void *arg); /* NULL: nothing to free */
     char subject[64];             /* what it was about, for the audit line: an id */
     bool has_changed;             /* something changed that others may wait for */
+    bool is_repeat;               /* what was asked for is so already: no audit line */
 };
 
 /* Start a call over a service; everything else of it is zero. */

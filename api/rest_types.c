@@ -160,6 +160,7 @@ static void answer_registered(struct tp_call *call, const struct tp_type_list *l
     for (size_t i = 0; i < list->n; i++)
         if (list->items[i].is_new)
             status = 201;
+    call->is_repeat = status == 200; /* each process registers anew when it starts */
     tp_answer_open(call, status, &o);
     if (is_batch)
         tp_json_out_array(&o, "types");

@@ -60,7 +60,7 @@ static const struct setting settings[] = {
      "threads that finish traces and open downloads; 0 = one a core"},
     {"idle-timeout-s", NUMBER, AT(idle_timeout_s), "N", "60", NULL,
      "seconds after which a connection without traffic is closed"},
-    {"http-buffer-bytes", NUMBER, AT(http_buffer_bytes), "N", "32768", NULL,
+    {"http-buffer-bytes", NUMBER, AT(http_buffer_bytes), "N", "16384", NULL,
      "memory of one connection"},
 };
 

@@ -329,6 +329,8 @@ static void audit(struct tp_conn *c)
 
     if (route == NULL || !route->is_audited || c->app->log.level < TP_LOG_INFO)
         return;
+    if (c->call.is_repeat)
+        return;
     if (c->call.fault != TP_FAULT_NONE && !tp_log_may_repeat(&c->app->log))
         return;
     snprintf(status, sizeof(status), "%d", c->call.status);

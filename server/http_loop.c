@@ -55,7 +55,8 @@ struct tp_http_loop {
     int wake_fd;
     bool is_unix;
     pthread_t thread;
-    struct tp_conn *first; /* of the thread alone */
+    struct tp_conn *first; /* of the thread alone, like the next */
+    uint64_t n_steps;      /* calls of the handler, to see whether a run did anything */
 
     _Atomic bool is_woken;         /* wake_fd is written */
     _Atomic bool is_closed_to_new; /* asked for by quiesce */
@@ -178,9 +179,11 @@ static enum MHD_Result on_step(void *cls, struct MHD_Connection *mhd, const char
                                const char *method, const char *version,
                                const char *data, size_t *data_bytes, void **con_cls)
 {
-    (void)cls;
+    struct tp_http_loop *loop = cls;
+
     (void)mhd;
     (void)url;
+    loop->n_steps++;
     if (*con_cls == NULL)
         return MHD_NO; /* there was no memory for the connection */
     return tp_conn_step(*con_cls, method, version, data, data_bytes);
@@ -328,13 +331,18 @@ static void *run(void *arg)
 {
     struct tp_http_loop *loop = arg;
     uint64_t next_ns = 0;
+    uint64_t n_steps = 0;
     bool is_ending = false;
 
     block_sigpipe();
     while (!atomic_load(&loop->is_stopping)) {
         uint64_t now_ns;
 
-        wait_for_events(loop, is_ending ? ENDING_MS : LOOK_MS);
+        /* After a run that did something the next one asks the library's epoll set
+         * anyway: a poll before it would be a system call for nothing. */
+        if (is_ending || n_steps == loop->n_steps)
+            wait_for_events(loop, is_ending ? ENDING_MS : LOOK_MS);
+        n_steps = loop->n_steps;
         if (!is_ending && atomic_load(&loop->is_closed_to_new)) {
             is_ending = true;
             close_to_new(loop);
