@@ -128,6 +128,23 @@ static int check_ranks(const struct tp_engine_download *d,
     return TP_OK;
 }
 
+/* Before anything is sent: a blob that was cut since it was sealed is no download. */
+static int check_size(const struct tp_source *s, const char *trace_id,
+                      const struct tp_blobs *blobs, struct tp_problem *problem,
+                      struct tp_err *err)
+{
+    uint64_t size = blobs->size(tp_source_blob(s));
+    uint64_t due = tp_source_index(s)->size_bytes;
+
+    if (size == due)
+        return TP_OK;
+    return tp_problem_storage(
+        problem, tp_fail(err, TP_EIO,
+                         "stream %u of trace %s is damaged: of its %" PRIu64
+                         " bytes, %" PRIu64 " are there",
+                         s->view->no, trace_id, due, size));
+}
+
 static int choose_streams(struct tp_engine_download *d,
                           const struct tp_engine_download_request *r,
                           struct tp_problem *problem, struct tp_err *err)
@@ -144,6 +161,9 @@ static int choose_streams(struct tp_engine_download *d,
     for (size_t i = 0; i < s->n_items; i++) {
         if (!is_asked_for(r, s->items[i].view->who.rank))
             continue;
+        rc = check_size(&s->items[i], s->view->id, s->e->opts.blobs, problem, err);
+        if (rc != TP_OK)
+            return rc;
         d->streams[d->opts.n_streams++] = (struct tp_download_stream){
             .blob = tp_source_blob(&s->items[i]),
             .index = tp_source_index(&s->items[i]),

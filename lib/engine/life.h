@@ -54,6 +54,10 @@ void tp_life_totals(const struct tp_trace *t, struct tp_counts *out);
 /* How good the trace is: fills in outcome and reason of t (outcome_text.c). */
 void tp_life_judge(struct tp_trace *t);
 
+/* A trace that has ended lost data of s since: it is partial at best, and its reason
+ * begins with the damage of s. */
+void tp_life_worsen(struct tp_trace *t, const struct tp_stream *s);
+
 /* Whether a producer that takes commands has not said that it is done. */
 bool tp_life_is_awaited(const struct tp_member *m);
 

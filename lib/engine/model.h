@@ -106,7 +106,8 @@ struct tp_stream {
     bool is_file;
     char *file_name; /* may be NULL */
     enum tp_stream_state state;
-    size_t n_uploads; /* open ones */
+    size_t n_uploads;     /* open ones */
+    uint64_t found_bytes; /* at the start: of its sealed blob and its index */
     char reason[160];
     char damage[160];
     struct tp_counts counts;

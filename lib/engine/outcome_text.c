@@ -182,3 +182,17 @@ void tp_life_judge(struct tp_trace *t)
     say_damage(&out, t);
     say_drops(&out, &facts.counts);
 }
+
+void tp_life_worsen(struct tp_trace *t, const struct tp_stream *s)
+{
+    char old[sizeof(t->reason)];
+    struct text out = {t->reason, sizeof(t->reason), 0};
+
+    if (tp_outcome_find(tp_str_of(t->outcome)) < (int)TP_OUTCOME_PARTIAL)
+        snprintf(t->outcome, sizeof(t->outcome), "%s",
+                 tp_outcome_name(TP_OUTCOME_PARTIAL));
+    memcpy(old, t->reason, sizeof(old));
+    say(&out, "the data of %s is damaged: %s", s->who.name, s->damage);
+    if (old[0] != '\0')
+        say(&out, "; %s", old);
+}

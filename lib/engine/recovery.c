@@ -421,7 +421,7 @@ int tp_recovery_run(struct tp_engine *e, struct tp_now now,
     for (struct tp_trace *t = e->newest; t != NULL && rc == TP_OK; t = t->older)
         resume(&l, t);
     if (rc == TP_OK)
-        rc = tp_recovery_blobs(e, found, err);
+        rc = tp_recovery_blobs(e, now, found, err);
     tp_pool_free(l.pool);
     return rc;
 }

@@ -9,6 +9,7 @@
  *   a seal that was not finished   done again from the log
  *   a log whose seal is in a row   removed
  *   blobs that no row names        removed
+ *   a seal that is gone or cut     its stream is damaged, its trace partial
  */
 #ifndef TP_ENGINE_RECOVERY_H
 #define TP_ENGINE_RECOVERY_H
@@ -23,8 +24,9 @@
 int tp_recovery_run(struct tp_engine *e, struct tp_now now,
                     struct tp_engine_recovery *found, struct tp_err *err);
 
-/* Look at the blobs of all traces: cut, adopt, remove. Part of tp_recovery_run(). */
-int tp_recovery_blobs(struct tp_engine *e, struct tp_engine_recovery *found,
-                      struct tp_err *err);
+/* Look at the blobs of all traces: cut, adopt, remove, find what is gone. Part of
+ * tp_recovery_run(). */
+int tp_recovery_blobs(struct tp_engine *e, struct tp_now now,
+                      struct tp_engine_recovery *found, struct tp_err *err);
 
 #endif

@@ -19,12 +19,12 @@ struct orphans {
     size_t n;
 };
 
-static bool belongs(struct tp_engine *e, const char *name)
+static bool belongs(struct tp_engine *e, const char *name, uint64_t size_bytes)
 {
     char id[TP_TRACE_ID_BYTES];
     enum tp_blob_kind kind;
     const struct tp_trace *t;
-    const struct tp_stream *s;
+    struct tp_stream *s;
     uint32_t no;
 
     if (!tp_stream_blob_parse(name, id, &no, &kind))
@@ -36,8 +36,10 @@ static bool belongs(struct tp_engine *e, const char *name)
     if (s->state == TP_STREAM_HIDDEN)
         return false;
     /* A log beside a seal that a row tells of, and a seal that none does. */
-    return kind == TP_BLOB_LOG ? s->state != TP_STREAM_SEALED
-                               : s->state == TP_STREAM_SEALED;
+    if (kind == TP_BLOB_LOG)
+        return s->state != TP_STREAM_SEALED;
+    s->found_bytes += size_bytes;
+    return s->state == TP_STREAM_SEALED;
 }
 
 static int note_orphan(const char *name, uint64_t size_bytes, void *arg)
@@ -45,8 +47,7 @@ static int note_orphan(const char *name, uint64_t size_bytes, void *arg)
     struct orphans *o = arg;
     char **names;
 
-    (void)size_bytes;
-    if (belongs(o->e, name))
+    if (belongs(o->e, name, size_bytes))
         return TP_OK;
     names = realloc(o->names, (o->n + 1) * sizeof(*names));
     if (names == NULL)
@@ -107,14 +108,58 @@ static int recover_trace(struct tp_trace *t, uint64_t *cut_bytes, struct tp_err 
     return rc;
 }
 
-int tp_recovery_blobs(struct tp_engine *e, struct tp_engine_recovery *found,
-                      struct tp_err *err)
+/* Whether the sealed blob and the index have the size that the row says. What is new
+ * about it goes into the row, so that it stays said when only some of it comes back. */
+static bool note_lost_seal(struct tp_stream *s)
+{
+    unsigned long long found = s->found_bytes, due = s->counts.bytes;
+    char old[sizeof(s->damage)], text[80];
+
+    if (s->state != TP_STREAM_SEALED || found == due)
+        return false;
+    snprintf(text, sizeof(text), "of its %llu sealed bytes, %llu are there", due,
+             found);
+    if (strncmp(s->damage, text, strlen(text)) == 0)
+        return false;
+    memcpy(old, s->damage, sizeof(old));
+    snprintf(s->damage, sizeof(s->damage), "%s%s%.70s", text,
+             old[0] == '\0' ? "" : "; ", old);
+    return true;
+}
+
+/* The seals of a trace against their rows. A trace that has ended gets the outcome that
+ * it would have now. */
+static int check_seals(struct tp_trace *t, struct tp_now now, struct tp_err *err)
+{
+    bool has_news = false;
+    int rc = TP_OK;
+
+    for (size_t i = 0; i < t->n_streams && rc == TP_OK && !t->is_purging; i++) {
+        struct tp_stream *s = t->streams[i];
+
+        if (!note_lost_seal(s))
+            continue;
+        has_news = true;
+        if (!tp_trace_is_active(t))
+            tp_life_worsen(t, s);
+        rc = tp_persist_stream(t->engine, s, err);
+    }
+    if (!has_news || rc != TP_OK)
+        return rc;
+    tp_life_touch(t);
+    return tp_persist_trace(t->engine, t, now, err);
+}
+
+int tp_recovery_blobs(struct tp_engine *e, struct tp_now now,
+                      struct tp_engine_recovery *found, struct tp_err *err)
 {
     int rc = remove_orphans(e, &found->orphan_blobs, err);
 
     for (struct tp_trace *t = e->newest; t != NULL && rc == TP_OK; t = t->older) {
         if (tp_trace_is_active(t))
             rc = recover_trace(t, &found->cut_bytes, err);
+        if (rc == TP_OK)
+            rc = check_seals(t, now, err);
     }
     return rc;
 }

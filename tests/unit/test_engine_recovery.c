@@ -459,6 +459,94 @@ static void test_types_and_jobs_and_producers_come_back(void **state)
     tp_producer_list_free(list);
 }
 
+/* A complete trace with two streams of one batch each. */
+static void complete_one(struct rig *r, char *id)
+{
+    char *body = rig_events("a.B", 4, 10);
+    unsigned type;
+
+    assert_int_equal(rig_type(r, "j", "a", "B", &type), TP_OK);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, -1, body, NULL), TP_OK);
+    assert_int_equal(rig_post(r, id, "q", 1, -1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    rig_work(r);
+    rig_expect_outcome(r, id, "complete", NULL);
+    free(body);
+}
+
+/* Leave only the first `kept` bytes of a blob; all of it goes with SIZE_MAX. */
+static void spoil(struct rig *r, const char *id, const char *blob, size_t kept)
+{
+    char name[96], *copy;
+    size_t n;
+
+    snprintf(name, sizeof(name), "traces/%s/%s", id, blob);
+    assert_non_null(blob_mem_data(r->blobs, name, &n));
+    if (kept == SIZE_MAX) {
+        assert_int_equal(r->blobs->remove(r->blobs->ctx, name, &r->err), TP_OK);
+        return;
+    }
+    assert_true(kept < n);
+    copy = malloc(n);
+    assert_non_null(copy);
+    memcpy(copy, blob_mem_data(r->blobs, name, NULL), kept);
+    blob_mem_put(r->blobs, name, copy, kept);
+    free(copy);
+}
+
+static void test_sealed_data_that_is_gone_makes_the_trace_partial(void **state)
+{
+    static const struct {
+        const char *blob;
+        size_t kept;
+    } cases[] = {{"1.pftrace", SIZE_MAX},
+                 {"1.pftrace", 9},
+                 {"1.index", SIZE_MAX},
+                 {"1.index", 9}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char id[TP_TRACE_ID_BYTES], reason[256];
+        struct tp_trace_view *v;
+        struct rig r;
+
+        print_message("%s, kept %zu\n", cases[i].blob, cases[i].kept);
+        rig_init(&r);
+        assert_int_equal(rig_start(&r), TP_OK);
+        complete_one(&r, id);
+        spoil(&r, id, cases[i].blob, cases[i].kept);
+        assert_int_equal(rig_restart(&r), TP_OK);
+        v = rig_view(&r, id);
+        assert_string_equal(v->outcome, "partial");
+        assert_non_null(strstr(v->reason, "the data of p is damaged: of its "));
+        assert_non_null(strstr(v->streams[0].damage, "are there"));
+        assert_string_equal(v->streams[1].damage, "");
+        snprintf(reason, sizeof(reason), "%s", v->reason);
+        tp_trace_view_free(v);
+        assert_null(rig_download(&r, id, "chrome"));
+        assert_int_equal(r.err.code, TP_EIO);
+        assert_int_equal(r.problem.kind, TP_PROBLEM_STORAGE);
+        /* The next start says the same, once. */
+        assert_int_equal(rig_restart(&r), TP_OK);
+        rig_expect_outcome(&r, id, "partial", reason);
+        rig_fini(&r);
+    }
+}
+
+static void test_a_download_of_cut_data_is_refused_before_it_begins(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    complete_one(r, id);
+    spoil(r, id, "2.pftrace", 9);
+    assert_null(rig_download(r, id, "perfetto"));
+    assert_int_equal(r->err.code, TP_EIO);
+    assert_int_equal(r->problem.kind, TP_PROBLEM_STORAGE);
+    assert_non_null(strstr(r->err.message, "stream 2 of trace"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +565,8 @@ int main(void)
         engine_test(test_what_came_too_late_for_the_seal_makes_the_trace_partial),
         engine_test(test_what_cannot_go_on_has_failed_and_says_why),
         engine_test(test_types_and_jobs_and_producers_come_back),
+        cmocka_unit_test(test_sealed_data_that_is_gone_makes_the_trace_partial),
+        engine_test(test_a_download_of_cut_data_is_refused_before_it_begins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
