@@ -241,10 +241,9 @@ static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
 void tp_life_totals(const struct tp_trace *t, struct tp_counts *out)
 {
     memset(out, 0, sizeof(*out));
-    for (size_t i = 0; i < t->n_streams; i++) {
-        if (t->streams[i]->state != TP_STREAM_HIDDEN)
-            tp_counts_add(out, &t->streams[i]->counts);
-    }
+    /* One that is hidden has counts when its first batch was refused. */
+    for (size_t i = 0; i < t->n_streams; i++)
+        tp_counts_add(out, &t->streams[i]->counts);
     for (size_t i = 0; i < t->n_members; i++)
         add_unsent(t, t->members[i], out);
 }

@@ -99,6 +99,11 @@ enum tp_stream_state {
     TP_STREAM_STATES
 };
 
+/* A batch that the medium had no room for: counted as dropped until it comes again. */
+struct tp_refused {
+    uint64_t seq, n_events;
+};
+
 struct tp_stream {
     struct tp_trace *trace;
     uint32_t no;
@@ -112,6 +117,8 @@ struct tp_stream {
     char damage[160];
     struct tp_counts counts;
     uint64_t batches, duplicates;
+    struct tp_refused *refused;
+    size_t n_refused;
     bool has_times;
     int64_t first_ns, last_ns;
     bool is_working;           /* its seal runs */

@@ -115,6 +115,7 @@ static void free_stream(struct tp_stream *s)
     tp_identity_fini(&s->who);
     tp_lock_fini(&s->lock);
     free(s->file_name);
+    free(s->refused);
     free(s);
 }
 

@@ -2,6 +2,7 @@
  * The second half of an upload: see uploads.c for the whole way.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "engine/life.h"
@@ -14,6 +15,8 @@
 #include "engine/upload_state.h"
 #include "engine/uploads.h"
 #include "trace/frame.h"
+
+#define REFUSED_MAX 4096 /* numbers of refused batches that a stream remembers */
 
 /* The first check: from here to end_commit() the trace is not sealed. */
 static int begin_commit(struct tp_upload *u, struct tp_problem *problem,
@@ -53,6 +56,49 @@ static void note_damage(struct tp_stream *s, const struct tp_ingest_result *r)
 {
     if (r->damages > 0 || r->is_truncated || r->members_left_out > 0)
         tp_upload_damage(r, s->damage, sizeof(s->damage));
+}
+
+static struct tp_refused *find_refused(const struct tp_upload *u)
+{
+    const struct tp_stream *s = u->stream;
+
+    for (size_t i = 0; i < s->n_refused && u->has_seq; i++) {
+        if (s->refused[i].seq == u->seq)
+            return &s->refused[i];
+    }
+    return NULL;
+}
+
+/* Remember a refused batch by its number, so that it can be taken back. Beyond the
+ * limit, and without memory, it stays counted as lost. */
+static void remember_refused(const struct tp_upload *u, uint64_t n_events)
+{
+    struct tp_stream *s = u->stream;
+    struct tp_refused *more;
+
+    if (!u->has_seq || s->n_refused == REFUSED_MAX)
+        return;
+    more = realloc(s->refused, (s->n_refused + 1) * sizeof(*more));
+    if (more == NULL)
+        return;
+    s->refused = more;
+    more[s->n_refused++] = (struct tp_refused){u->seq, n_events};
+}
+
+/* A batch that had been refused is in the log now. The control lock is held. */
+static void redeem(struct tp_upload *u)
+{
+    struct tp_stream *s = u->stream;
+    struct tp_refused *r = find_refused(u);
+    struct tp_err ignored;
+
+    if (r == NULL)
+        return;
+    s->counts.emitted -= r->n_events;
+    s->counts.dropped[TP_DROP_OVER_LIMIT] -= r->n_events;
+    *r = s->refused[--s->n_refused];
+    /* Should the store refuse, the next row of the stream has it. */
+    tp_persist_stream(u->e, s, &ignored);
 }
 
 /* Make a stream known with its first batch: its row is there before the batch is
@@ -106,18 +152,18 @@ static void stop_when_full(struct tp_trace *t, struct tp_now now)
     tp_life_stop(t, cause, now, &ignored);
 }
 
-/* Count a batch that found no room, and stop the trace. The control lock is held. */
+/* Count a batch that found no room. The control lock is held. */
 static void lose_batch(struct tp_upload *u, uint64_t n_events)
 {
     struct tp_trace *t = u->trace;
     struct tp_counts lost = {.emitted = n_events,
                              .dropped[TP_DROP_OVER_LIMIT] = n_events};
-    struct tp_now now = u->e->seen.mono_ns > u->begun.mono_ns ? u->e->seen : u->begun;
     struct tp_err ignored;
 
     u->e->stats.refused_batches++;
-    if (!tp_upload_is_welcome(t))
+    if (!tp_upload_is_welcome(t) || find_refused(u) != NULL)
         return;
+    remember_refused(u, n_events);
     /* Should the store refuse, the next row of the stream has it. */
     tp_counts_add(&u->stream->counts, &lost);
     if (u->stream->state == TP_STREAM_HIDDEN)
@@ -126,9 +172,36 @@ static void lose_batch(struct tp_upload *u, uint64_t n_events)
         tp_persist_stream(u->e, u->stream, &ignored);
     u->e->stats.events_posted += lost.emitted;
     u->e->stats.events_dropped += lost.emitted;
-    if (t->session.state == TP_SESSION_RECORDING)
-        tp_life_stop(t, "max_bytes reached: the next batch does not fit", now,
+    tp_life_touch(t);
+}
+
+/* Count a batch that does not fit into the trace, and stop it: it is full. The control
+ * lock is held. */
+static void lose_and_stop(struct tp_upload *u, uint64_t n_events)
+{
+    struct tp_now now = u->e->seen.mono_ns > u->begun.mono_ns ? u->e->seen : u->begun;
+    struct tp_err ignored;
+
+    lose_batch(u, n_events);
+    if (u->trace->session.state == TP_SESSION_RECORDING)
+        tp_life_stop(u->trace, "max_bytes reached: the next batch does not fit", now,
                      &ignored);
+}
+
+int tp_upload_unstored(struct tp_upload *u, int rc, uint64_t n_events,
+                       struct tp_err *err)
+{
+    struct tp_err why = {0};
+
+    if (err != NULL)
+        why = *err;
+    if (u->kind == TP_UPLOAD_EVENTS) {
+        tp_lock_take(&u->e->lock);
+        lose_batch(u, n_events);
+        tp_lock_give(&u->e->lock);
+    }
+    return tp_fail(err, rc, "nothing was stored in stream %u of trace %s: %.160s",
+                   u->stream->no, u->trace->id, why.message);
 }
 
 int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
@@ -150,7 +223,7 @@ int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
     if (u->kind == TP_UPLOAD_FILE)
         return rc;
     tp_lock_take(&u->e->lock);
-    lose_batch(u, n_events);
+    lose_and_stop(u, n_events);
     tp_lock_give(&u->e->lock);
     return rc;
 }
@@ -212,6 +285,7 @@ static int account(struct tp_upload *u, int rc, bool is_duplicate, struct tp_now
     if (rc == TP_OK && !is_duplicate)
         u->charged_bytes = 0; /* it is the trace's from here on */
     if (rc == TP_OK) {
+        redeem(u);
         add_batch(u, is_duplicate);
         stop_when_full(u->trace, now);
     }
@@ -235,6 +309,8 @@ static int store_batch(struct tp_upload *u, struct tp_now now, struct tp_counts 
                                 err);
     rc = account(u, rc, *is_duplicate, now, err);
     tp_lock_give(&s->lock);
+    if (rc == TP_EIO || rc == TP_EQUOTA)
+        rc = tp_upload_unstored(u, rc, u->result->counts.emitted, err);
     /* A number that is too old to tell is the request's fault, not the trace's. */
     if (rc == TP_ESTATE && err != NULL)
         err->code = TP_EINVAL;

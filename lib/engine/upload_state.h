@@ -54,6 +54,19 @@ int tp_upload_refuse(struct tp_trace *t, uint64_t n_events, struct tp_problem *p
 int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
                      struct tp_problem *problem, struct tp_err *err);
 
+/*
+ * The medium or the store refused what came: a batch is counted as dropped, over-limit,
+ * unless its seq was so counted before; when it comes again and fits, that is taken
+ * back. No lock is held, except the stream's own.
+ *
+ * n_events  how many were read of the body.
+ * err       gets the trace and the stream in front of what it says.
+ *
+ * Returns rc.
+ */
+int tp_upload_unstored(struct tp_upload *u, int rc, uint64_t n_events,
+                       struct tp_err *err);
+
 /* Tell the reader that the body is complete: sets u->result. Errors as
  * tp_upload_commit(). */
 int tp_upload_finish_body(struct tp_upload *u, struct tp_problem *problem,

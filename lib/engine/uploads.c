@@ -162,6 +162,10 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
 static int fail(struct tp_upload *u, int rc, struct tp_problem *problem,
                 struct tp_err *err)
 {
+    if (problem != NULL && problem->kind == TP_PROBLEM_STORAGE)
+        rc = tp_upload_unstored(u, rc,
+                                u->ingest == NULL ? 0 : tp_ingest_events(u->ingest),
+                                err);
     u->failed = rc;
     if (err != NULL)
         u->failure = *err;

@@ -97,7 +97,8 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
  * and commit refuses.
  *
  * TP_EINVAL  damaged (DAMAGED_BODY with the offset where it is known). TP_EQUOTA  over
- * a limit (LIMIT_EXCEEDED). TP_EIO, TP_ENOMEM.
+ * a limit (LIMIT_EXCEEDED), or the medium is full (STORAGE). TP_EIO, TP_ENOMEM. A batch
+ * that the medium refuses counts as dropped, over-limit, until its seq comes again.
  */
 int tp_upload_feed(struct tp_upload *u, const void *p, size_t n,
                    struct tp_problem *problem, struct tp_err *err);
