@@ -117,6 +117,8 @@ static int write_processes(const struct tp_merge *m, size_t stream, struct tp_bu
                                      .pid = &p->source};
 
         d.process_name = process_name(m, p, name, err, &rc);
+        /* What a single stream said stays as it was; processes of several need ranks. */
+        d.own_name = m->is_merged ? d.process_name : tp_str_of(p->name);
         if (rc == TP_OK)
             rc = tp_pf_write_descriptor(out, sequence, &d, err);
     }
@@ -143,6 +145,7 @@ static int write_thread(const struct tp_merge *m, size_t stream,
         d.shown_pid = p->number;
         d.shown_tid = t->number;
         d.thread_name = thread_name(t, name, err, &rc);
+        d.own_name = tp_str_of(t->name);
     } else {
         d.name = thread_name(first != NULL ? first : t, name, err, &rc);
         if (first != NULL)
@@ -230,12 +233,26 @@ static int write_packet(struct tp_str start, struct tp_str rest, struct tp_buf *
     return rc;
 }
 
+/* Tell a reader of ours that pids are to be taken as this header has them, and that ids
+ * of the streams are not each other's. */
+static int write_merged(uint32_t sequence_id, struct tp_buf *out, struct tp_err *err)
+{
+    char head[2 * (TP_PB_TAG_MAX + TP_PB_VARINT_MAX) + TP_PB_SLACK];
+    char *p = tp_pb_put_u64(head, TP_PF_PACKET_SEQUENCE_ID, sequence_id);
+
+    p = tp_pb_put_u64(p, TP_PF_X_PACKET_MERGED, 1);
+    return write_packet((struct tp_str){head, (size_t)(p - head)},
+                        (struct tp_str){"", 0}, out, err);
+}
+
 int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
                               struct tp_buf *out, struct tp_err *err)
 {
     struct tp_buf name = {0};
     int rc = tp_pf_write_clear(out, m->streams[stream].index->stream_no, err);
 
+    if (rc == TP_OK && m->is_merged)
+        rc = write_merged(m->streams[stream].index->stream_no, out, err);
     if (rc == TP_OK)
         rc = write_processes(m, stream, &name, out, err);
     if (rc == TP_OK)

@@ -1,9 +1,10 @@
 /*
  * pf_describe.c - track descriptors, ours and those of others.
  *
- * Ours name the exact pid and tid in private fields. From others come pids, tids, names
- * and parents, and the names of processes and threads, which become the metadata events
- * that Chrome's format has for them.
+ * Ours name the exact pid and tid in private fields; in a download of several streams
+ * the pid that viewers see counts, since only that one is unique. From others come pids,
+ * tids, names and parents. The names of processes and threads become the metadata
+ * events that Chrome's format has for them.
  */
 #include "trace/pf_descriptor.h"
 #include "trace/pf_fields.h"
@@ -17,6 +18,7 @@ struct descriptor {
     struct tp_str process, thread, counter; /* messages; ptr NULL when absent */
     struct tp_id own_pid, own_tid;
     struct tp_str series;
+    struct tp_str own_name;
     uint32_t lane;
     uint32_t kind;
     bool is_ours;
@@ -50,6 +52,9 @@ static void take_private(const struct tp_pb_field *f, struct descriptor *d)
         break;
     case TP_PF_X_TRACK_SERIES:
         d->series = text;
+        break;
+    case TP_PF_X_TRACK_OWN_NAME:
+        d->own_name = text;
         break;
     default:
         break;
@@ -121,14 +126,37 @@ static int fix_id(struct tp_pf_reader *r, struct tp_id *id, struct tp_err *err)
                                   : TP_OK;
 }
 
-static int take_ours(struct tp_pf_reader *r, struct descriptor *d, struct tp_err *err)
+/* The pid of a track of a merged download: it is in the descriptor or its parent's. */
+static bool find_shown_pid(struct tp_pf_reader *r, struct descriptor *d)
+{
+    const struct tp_pf_place *parent = tp_pf_places_find(&r->places, d->parent_uuid);
+    struct details process;
+    struct details thread;
+
+    if (!read_details(d->process, TP_PF_PROCESS_PID, 0, 0, &process) ||
+        !read_details(d->thread, TP_PF_THREAD_PID, 0, 0, &thread))
+        return false;
+    if (d->process.ptr != NULL || d->thread.ptr != NULL)
+        d->own_pid = (struct tp_id){.kind = TP_ID_NUMBER,
+                                    .number = d->thread.ptr != NULL ? thread.first
+                                                                    : process.first};
+    else if (parent != NULL && parent->track != NULL)
+        d->own_pid = parent->track->pid;
+    return true;
+}
+
+static int place_ours(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
+                      struct descriptor *d, struct tp_err *err)
 {
     struct tp_str series = {"", 0};
     struct tp_pf_place *place = NULL;
     const struct tp_track *track = NULL;
     struct tp_name name;
-    int rc = fix_id(r, &d->own_pid, err);
+    int rc;
 
+    if (q->is_merged && !find_shown_pid(r, d))
+        return tp_fail(err, TP_EINVAL, "a track descriptor is damaged");
+    rc = fix_id(r, &d->own_pid, err);
     if (rc == TP_OK)
         rc = fix_id(r, &d->own_tid, err);
     if (rc == TP_OK && d->series.len > 0)
@@ -150,6 +178,7 @@ static int take_ours(struct tp_pf_reader *r, struct descriptor *d, struct tp_err
                                   .track = track,
                                   .is_known = true,
                                   .is_ours = true,
+                                  .told = place->told,
                                   .is_counter = d->kind == TP_PF_KIND_SERIES,
                                   .name = name};
     return TP_OK;
@@ -193,6 +222,19 @@ static int tell_name(struct tp_pf_reader *r, uint64_t uuid, const char *what,
     ev->n_args = 1;
     *is_event = true;
     return TP_OK;
+}
+
+static int take_ours(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
+                     struct descriptor *d, struct tp_event *ev, bool *is_event,
+                     struct tp_err *err)
+{
+    int rc = place_ours(r, q, d, err);
+
+    if (rc != TP_OK || d->kind == TP_PF_KIND_SERIES)
+        return rc;
+    return tell_name(r, d->uuid,
+                     d->kind == TP_PF_KIND_PROCESS ? "process_name" : "thread_name",
+                     d->own_name, ev, is_event, err);
 }
 
 /* Copy what is new of a descriptor of others into its place. */
@@ -257,8 +299,9 @@ static int take_others(struct tp_pf_reader *r, const struct descriptor *d,
     return TP_OK;
 }
 
-int tp_pf_reader_describe(struct tp_pf_reader *r, struct tp_str bytes,
-                          struct tp_event *ev, bool *is_event, struct tp_err *err)
+int tp_pf_reader_describe(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
+                          struct tp_str bytes, struct tp_event *ev, bool *is_event,
+                          struct tp_err *err)
 {
     struct descriptor d;
 
@@ -266,6 +309,6 @@ int tp_pf_reader_describe(struct tp_pf_reader *r, struct tp_str bytes,
     if (!read_descriptor(bytes, &d))
         return tp_fail(err, TP_EINVAL, "a track descriptor is damaged");
     if (d.is_ours)
-        return take_ours(r, &d, err);
+        return take_ours(r, q, &d, ev, is_event, err);
     return take_others(r, &d, ev, is_event, err);
 }

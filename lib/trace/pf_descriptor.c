@@ -23,7 +23,8 @@ size_t tp_pf_descriptor_room(const struct tp_pf_descriptor *d)
            tp_pb_bytes_room(d->process_name.len) +
            tp_pb_bytes_room(d->thread_name.len) + tp_pb_bytes_room(d->series.len) +
            tp_pb_bytes_room(id_text_bytes(d->pid)) +
-           tp_pb_bytes_room(id_text_bytes(d->tid)) + TP_PB_SLACK;
+           tp_pb_bytes_room(id_text_bytes(d->tid)) + tp_pb_bytes_room(d->own_name.len) +
+           TP_PB_SLACK;
 }
 
 /* Begin a message: its tag and room for the length, whose place goes to *at. */
@@ -95,6 +96,9 @@ static char *put_private(char *p, const struct tp_pf_descriptor *d)
         p = tp_pb_put_u64(p, TP_PF_X_TRACK_LANE, d->lane);
     if (d->kind == TP_PF_KIND_SERIES)
         p = tp_pb_put_bytes(p, TP_PF_X_TRACK_SERIES, d->series.ptr, d->series.len);
+    if (d->own_name.len > 0)
+        p = tp_pb_put_bytes(p, TP_PF_X_TRACK_OWN_NAME, d->own_name.ptr,
+                            d->own_name.len);
     return p;
 }
 

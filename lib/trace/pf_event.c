@@ -5,6 +5,7 @@
  * legacy_event. The usual phase of the kind is filled in where the source has
  * none, so that every event has one.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "trace/pf_encode.h"
@@ -211,10 +212,41 @@ static bool find_time(struct tp_pf_reader *r, struct tp_pf_sequence *q,
     return true;
 }
 
+/* Keep the ids of the streams of a merged download apart, as one in Chrome's format
+ * does. */
+static int separate_id(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
+                       struct tp_id *id, struct tp_err *err)
+{
+    char number[48];
+    int n;
+
+    if (!q->is_merged || id->kind == TP_ID_NONE)
+        return TP_OK;
+    if (id->kind == TP_ID_NUMBER && (uint64_t)id->number < 1ULL << 40 && q->id < 8192) {
+        id->number |= (int64_t)q->id << 40;
+        return TP_OK;
+    }
+    if (id->kind == TP_ID_NUMBER) {
+        n = snprintf(number, sizeof(number), "%u:%lld", q->id, (long long)id->number);
+        *id = (struct tp_id){.kind = TP_ID_TEXT};
+        return tp_pf_reader_keep(r, (struct tp_str){number, (size_t)n}, &id->text, err);
+    }
+    n = snprintf(number, sizeof(number), "%u:", q->id);
+    r->text.len = 0;
+    r->text.limit_bytes = 0;
+    if (tp_buf_append(&r->text, number, (size_t)n, err) != TP_OK ||
+        tp_buf_append(&r->text, id->text.ptr, id->text.len, err) != TP_OK)
+        return TP_ENOMEM;
+    return tp_pf_reader_keep(r, (struct tp_str){r->text.data, r->text.len}, &id->text,
+                             err);
+}
+
 static int interpret_private(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
                              const struct tp_pf_raw *raw, struct tp_event *ev,
                              bool *is_event, struct tp_err *err)
 {
+    int rc;
+
     if (raw->is_broken || (!raw->has_kind && !raw->is_ghost)) {
         r->skipped.events++;
         *is_event = false;
@@ -223,7 +255,8 @@ static int interpret_private(struct tp_pf_reader *r, const struct tp_pf_sequence
     ev->kind = raw->is_ghost ? TP_EVENT_BEGIN : (enum tp_event_kind)raw->kind;
     ev->phase = tp_pf_usual_phase[ev->kind];
     complete(r, raw, ev);
-    return find_track(r, q, raw, ev, err);
+    rc = separate_id(r, q, &ev->id, err);
+    return rc == TP_OK ? find_track(r, q, raw, ev, err) : rc;
 }
 
 int tp_pf_reader_interpret(struct tp_pf_reader *r, struct tp_pf_sequence *q,
@@ -251,7 +284,8 @@ int tp_pf_reader_interpret(struct tp_pf_reader *r, struct tp_pf_sequence *q,
         return TP_OK;
     }
     complete(r, raw, ev);
-    return find_track(r, q, raw, ev, err);
+    rc = separate_id(r, q, &ev->id, err);
+    return rc == TP_OK ? find_track(r, q, raw, ev, err) : rc;
 }
 
 bool tp_pf_reader_series(struct tp_pf_reader *r, struct tp_str packet,

@@ -31,7 +31,8 @@ enum {
     TP_PF_X_PACKET_FRAME = 9902,   /* FrameHeader: see frame.h */
     TP_PF_X_PACKET_BLANK = 9905,   /* bytes; was damaged and is to be skipped */
     TP_PF_X_PACKET_VERSION = 9903, /* uint32: the sequence is ours, of this version */
-    TP_PF_X_PACKET_INFO = 9904     /* string: what a download says of itself, JSON */
+    TP_PF_X_PACKET_INFO = 9904,    /* string: what a download says of itself, JSON */
+    TP_PF_X_PACKET_MERGED = 9906   /* bool: a stream of several in one download */
 };
 
 #define TP_PF_SEQUENCE_CLEARED 1u /* bits of sequence_flags */
@@ -153,7 +154,8 @@ enum {
     TP_PF_X_TRACK_TID_NUMBER = 9903, /* sint64 */
     TP_PF_X_TRACK_TID_TEXT = 9904,   /* string */
     TP_PF_X_TRACK_LANE = 9905,       /* varint */
-    TP_PF_X_TRACK_SERIES = 9906      /* string; of a counter: the argument's name */
+    TP_PF_X_TRACK_SERIES = 9906,     /* string; of a counter: the argument's name */
+    TP_PF_X_TRACK_OWN_NAME = 9907    /* string; the name that a metadata event gave */
 };
 
 /* TrackDescriptor's process (process_descriptor.proto) and thread (thread_...) */

@@ -309,7 +309,7 @@ const char *tp_pf_reader_quick(struct tp_pf_reader *r, const char *p, const char
         (p = take_names(r, p, &e)) == NULL || (p = take_args(r, p, stop, &e)) == NULL ||
         p > stop)
         return NULL;
-    if (e.has_id && (p = take_id(p, &e)) == NULL)
+    if (e.has_id && (q->is_merged || (p = take_id(p, &e)) == NULL))
         return NULL;
     if (p != stop)
         return NULL;

@@ -108,6 +108,9 @@ static void take_rare(const struct tp_pb_field *f, struct tp_pf_packet *packet)
     case TP_PF_X_PACKET_VERSION:
         packet->has_version = true;
         break;
+    case TP_PF_X_PACKET_MERGED:
+        packet->is_merged = f->value != 0;
+        break;
     default:
         break;
     }
@@ -241,6 +244,8 @@ static int take_state(struct tp_pf_reader *r, struct tp_pf_sequence *q,
         tp_pf_sequence_clear(&r->sequences, q);
     if (packet->has_version)
         q->is_ours = true;
+    if (packet->is_merged)
+        q->is_merged = true;
     if (packet->defaults.ptr != NULL)
         rc = take_defaults(q, packet->defaults, err);
     if (rc == TP_OK && packet->interned.ptr != NULL)
@@ -483,7 +488,8 @@ static int take_packet(struct tp_pf_reader *r, struct tp_str bytes, struct tp_ev
     if (packet.descriptor.ptr != NULL) {
         struct tp_event meta = {0};
 
-        rc = tp_pf_reader_describe(r, packet.descriptor, &meta, &result->is_item, err);
+        rc = tp_pf_reader_describe(r, q, packet.descriptor, &meta, &result->is_item,
+                                   err);
         if (rc == TP_OK && result->is_item)
             *ev = meta;
     } else if (packet.frame.ptr != NULL) {

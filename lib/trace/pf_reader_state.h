@@ -39,6 +39,7 @@ struct tp_pf_packet {
     uint32_t clock_id; /* 0: not said */
     bool has_ts;
     bool has_version;
+    bool is_merged;
     struct tp_str event; /* ptr NULL when absent; so are those below */
     struct tp_str private_event;
     struct tp_str interned;
@@ -166,12 +167,14 @@ bool tp_pf_reader_series(struct tp_pf_reader *r, struct tp_str packet,
                          struct tp_arg *arg);
 
 /*
- * Take in a track descriptor. When it tells the name of a process or thread of others
- * for the first time, *ev becomes that metadata event and *is_event true. TP_EINVAL,
+ * Take in a track descriptor of sequence q. When it tells the name of a process or
+ * thread for the first time, *ev becomes that metadata event and *is_event true.
+ * Descriptors of ours tell one in the header of a download only. TP_EINVAL,
  * TP_ENOMEM, TP_EQUOTA.
  */
-int tp_pf_reader_describe(struct tp_pf_reader *r, struct tp_str bytes,
-                          struct tp_event *ev, bool *is_event, struct tp_err *err);
+int tp_pf_reader_describe(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
+                          struct tp_str bytes, struct tp_event *ev, bool *is_event,
+                          struct tp_err *err);
 
 /* Take in a clock snapshot of a packet of sequence q. TP_EINVAL, TP_ENOMEM. */
 int tp_pf_reader_snapshot(struct tp_pf_reader *r, struct tp_pf_sequence *q,

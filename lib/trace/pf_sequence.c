@@ -125,6 +125,7 @@ void tp_pf_sequence_clear(struct tp_pf_sequences *s, struct tp_pf_sequence *q)
     q->has_default_track = false;
     q->default_clock = 0;
     q->is_ours = false;
+    q->is_merged = false;
 }
 
 /* Charge n bytes to the budget. */

@@ -37,7 +37,8 @@ struct tp_pf_clock {
 
 struct tp_pf_sequence {
     uint32_t id;
-    bool is_ours; /* its events follow our private fields */
+    bool is_ours;   /* its events follow our private fields */
+    bool is_merged; /* of a download of several streams, which it numbers by its id */
     bool has_default_track;
     uint64_t default_track;
     uint32_t default_clock;               /* 0: the trace's */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <json-c/json.h>
@@ -16,6 +17,8 @@
 #include "trace/merge.h"
 #include "trace/perfetto_header.h"
 #include "trace/pf_fields.h"
+#include "trace/pf_reader.h"
+#include "trace/pf_writer.h"
 #include "trace/stream_index.h"
 #include "trace/trace_info.h"
 
@@ -147,6 +150,91 @@ static void test_the_description_is_json_in_a_private_packet(void **state)
     tp_buf_fini(&b);
 }
 
+/* Append a flow with id 7 on the first track of a stream. */
+static void write_flow(uint32_t stream_no, struct tp_buf *out)
+{
+    const struct tp_pf_writer_opts opts = {.stream_no = stream_no, .is_sealed = true};
+    const struct tp_track track = {.index = 0, .pid = NUM(4037), .tid = NUM(7)};
+    const struct tp_event ev = {.kind = TP_EVENT_FLOW_START,
+                                .phase = 's',
+                                .ts_ns = 1000,
+                                .name = {"f", 1, 0},
+                                .cat = {"c", 1, 0},
+                                .id = NUM(7),
+                                .track = &track};
+    struct tp_pf_writer *w;
+
+    assert_int_equal(tp_pf_writer_new(&opts, &w, NULL), TP_OK);
+    assert_int_equal(tp_pf_writer_event(w, &ev, out, NULL), TP_OK);
+    tp_pf_writer_free(w);
+}
+
+/* A line for each event that a download of n streams is when it is posted. */
+static void read_back(size_t n, char *lines, size_t room)
+{
+    struct tp_index_track own[] = {
+        {.uuid = tp_pf_track_uuid(3, 0, 0), .pid = NUM(4037), .tid = NUM(7)},
+        {.uuid = tp_pf_track_uuid(4, 0, 0), .pid = NUM(4037), .tid = NUM(7)}};
+    struct tp_stream_index indexes[] = {ix, ix};
+    const struct tp_producer_info ranks[] = {producer, {.has_rank = true, .rank = 9}};
+    const struct tp_merge_stream streams[] = {{&indexes[0], &ranks[0]},
+                                              {&indexes[1], &ranks[1]}};
+    const struct tp_pf_reader_opts opts = {0};
+    struct tp_buf b = {0};
+    struct tp_merge *m;
+    struct tp_pf_reader *r;
+    struct tp_pf_cursor c;
+    struct tp_event ev;
+    enum tp_pf_item item;
+    size_t at = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        indexes[i].stream_no = 3 + (uint32_t)i;
+        indexes[i].tracks = &own[i];
+        indexes[i].n_tracks = 1;
+        indexes[i].n_series = 0;
+    }
+    assert_int_equal(tp_merge_new(streams, n, &m, NULL), TP_OK);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(tp_perfetto_header_stream(m, i, &b, NULL), TP_OK);
+        write_flow(indexes[i].stream_no, &b);
+    }
+    tp_merge_free(m);
+    assert_int_equal(tp_pf_reader_new(&opts, &r, NULL), TP_OK);
+    c = (struct tp_pf_cursor){b.data, b.data + b.len};
+    while (tp_pf_reader_next(r, &c, &item, &ev, NULL) == TP_OK)
+        at += (size_t)snprintf(lines + at, room - at, "%c %.*s %lld/%lld %.*s\n",
+                               ev.phase, (int)ev.name.len, ev.name.ptr,
+                               (long long)ev.track->pid.number,
+                               ev.phase == 'M' ? 0 : (long long)ev.id.number,
+                               ev.phase == 'M' ? (int)ev.args[0].s.len : 0,
+                               ev.phase == 'M' ? ev.args[0].s.ptr : "");
+    assert_ptr_equal(c.ptr, c.end);
+    tp_pf_reader_free(r);
+    tp_buf_fini(&b);
+}
+
+static void test_a_download_posted_back_has_the_names_of_its_source(void **state)
+{
+    char lines[512];
+
+    (void)state;
+    read_back(1, lines, sizeof(lines));
+    assert_string_equal(lines, "M process_name 4037/0 python\ns f 4037/7 \n");
+}
+
+static void test_the_ranks_of_a_merge_posted_back_stay_apart(void **state)
+{
+    char lines[512];
+
+    (void)state;
+    read_back(2, lines, sizeof(lines));
+    assert_string_equal(lines, "M process_name 4037/0 rank 2: python (CPU)\n"
+                               "s f 4037/3298534883335 \n"
+                               "M process_name 10004037/0 rank 9: python (CPU)\n"
+                               "s f 10004037/4398046511111 \n");
+}
+
 static void test_each_allocation_fails_cleanly(void **state)
 {
     struct tp_merge *m;
@@ -177,6 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_tracks_are_introduced_by_name),
         cmocka_unit_test(test_the_description_is_json_in_a_private_packet),
+        cmocka_unit_test(test_a_download_posted_back_has_the_names_of_its_source),
+        cmocka_unit_test(test_the_ranks_of_a_merge_posted_back_stay_apart),
         cmocka_unit_test(test_each_allocation_fails_cleanly),
     };
 
