@@ -178,6 +178,8 @@ static void answer_reply(struct tp_call *call, const struct tp_upload_reply *rep
         tp_json_out_i64(&o, "rank", reply->rank);
     if (reply->damage[0] != '\0')
         tp_json_out_text(&o, "damage", reply->damage);
+    if (reply->note[0] != '\0')
+        tp_json_out_text(&o, "note", reply->note);
     if (is_file)
         tp_json_out_bool(&o, "truncated", reply->is_truncated);
     tp_answer_close(call, &o);

@@ -260,6 +260,9 @@ static void fill_reply(const struct tp_upload *u, const struct tp_counts *c,
     snprintf(reply->first_reason, sizeof(reply->first_reason), "%s",
              r->first_rejection);
     reply->is_truncated = r->is_truncated;
+    if (r->lacks_events)
+        snprintf(reply->note, sizeof(reply->note),
+                 "no traceEvents in this object: all of it was taken as metadata");
     if (r->damages > 0 || r->is_truncated || r->members_left_out > 0)
         tp_upload_damage(r, reply->damage, sizeof(reply->damage));
 }

@@ -75,6 +75,7 @@ struct tp_upload_reply {
     char producer[128]; /* of the stream */
     int64_t rank;       /* of the stream; -1 = none */
     char damage[160];   /* of a file: what was skipped; "" = nothing */
+    char note[80];      /* what is odd about a body that was taken; "" = nothing */
     bool is_truncated;  /* of a file: it ends in the middle */
 };
 

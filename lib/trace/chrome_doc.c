@@ -127,6 +127,25 @@ static void enter_events(struct tp_chrome_reader *r)
     r->place = TP_CHROME_EVENTS;
 }
 
+/* Behind an event that was the whole document. Another one makes a file one of events
+ * that no comma parts, as in NDJSON; whoever posts a batch says so before. */
+static int step_behind(struct tp_chrome_reader *r, const struct tp_chrome_window *w,
+                       struct tp_err *err)
+{
+    const bool is_sequence = *w->p == '{' && !r->is_in_object && !r->has_seen_events;
+
+    if (is_sequence && r->opts.salvage) {
+        enter_events(r);
+        r->is_sequence = true;
+        return TP_OK;
+    }
+    return damage_here(r, w,
+                       is_sequence ? "nothing was expected behind the event; an event "
+                                     "a line is application/x-ndjson"
+                                   : "nothing was expected behind the trace",
+                       err);
+}
+
 static void leave_events(struct tp_chrome_reader *r)
 {
     r->place = r->is_in_object ? TP_CHROME_MEMBER_NEXT : TP_CHROME_END;
@@ -191,7 +210,8 @@ static int step_events(struct tp_chrome_reader *r, struct tp_chrome_window *w,
             w->p++;
             leave_events(r);
             return TP_OK;
-        } else if (r->place == TP_CHROME_EVENTS_NEXT) {
+        } else if (r->place == TP_CHROME_EVENTS_NEXT &&
+                   !(r->is_sequence && ch == '{')) {
             return damage_here(r, w, "',' or ']' was expected", err);
         } else {
             rc = tp_chrome_unit_begin(
@@ -347,12 +367,14 @@ int tp_chrome_doc_step(struct tp_chrome_reader *r, struct tp_chrome_window *w,
     case TP_CHROME_LOST_MEMBER:
         return step_lost_member(r, w);
     default:
-        return damage_here(r, w, "nothing was expected behind the trace", err);
+        return step_behind(r, w, err);
     }
 }
 
 int tp_chrome_doc_finish(struct tp_chrome_reader *r, struct tp_err *err)
 {
+    r->stats.lacks_events = r->place == TP_CHROME_END && r->is_in_object &&
+                            !r->has_seen_events;
     switch (r->place) {
     case TP_CHROME_START:
         if (r->stats.damages > 0)

@@ -75,6 +75,7 @@ struct tp_chrome_stats {
     uint64_t damages;                              /* places that salvage skipped */
     uint64_t damage_offset[TP_CHROME_DAMAGES_MAX]; /* the first of them, bytes */
     bool is_truncated;   /* the input ended inside a value (salvage) */
+    bool lacks_events;   /* it is an object without traceEvents that is no event */
     bool has_base;       /* baseTimeNanoseconds was there */
     bool base_was_added; /* ... before the events, so that ts_ns are absolute */
     int64_t base_ns;

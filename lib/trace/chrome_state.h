@@ -61,6 +61,7 @@ struct tp_chrome_reader {
     enum tp_chrome_place place;
     bool is_in_object;    /* the top-level value is an object */
     bool has_seen_events; /* the array of events was entered */
+    bool is_sequence;     /* ... which is none: events without commas between them */
     bool has_handed_over; /* the first event is out: the base is decided */
     bool is_lost;         /* since damage, no member was whole again */
     int trail;            /* progress inside a LOST place or the byte order mark */

@@ -151,8 +151,10 @@ static int take_value(struct tp_chrome_reader *r, struct tp_str text, unsigned o
 
     r->place = TP_CHROME_MEMBER_NEXT;
     r->is_lost = false;
-    if (!r->is_left_out && tp_str_is(key, "traceEvents"))
-        return TP_OK; /* null: no events */
+    if (!r->is_left_out && tp_str_is(key, "traceEvents")) {
+        r->has_seen_events = true; /* null: there are none */
+        return TP_OK;
+    }
     if (r->is_left_out ||
         key.len + text.len > r->opts.members_bytes - r->members_bytes) {
         r->stats.members_left_out++;

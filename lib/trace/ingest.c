@@ -415,6 +415,7 @@ static void take_chrome_stats(struct tp_ingest *g)
     const struct tp_chrome_stats *s = tp_chrome_reader_stats(g->chrome);
     struct tp_ingest_result *r = &g->result;
 
+    r->lacks_events = s->lacks_events;
     r->counts.emitted = s->events;
     r->counts.dropped[TP_DROP_MALFORMED] += s->rejected_by[TP_CHROME_MALFORMED];
     r->counts.dropped[TP_DROP_EVENT_TOO_LARGE] += s->rejected_by[TP_CHROME_TOO_LARGE];

@@ -81,6 +81,7 @@ struct tp_ingest_result {
     uint64_t damages;                              /* places that could not be read */
     uint64_t damage_offset[TP_INGEST_DAMAGES_MAX]; /* the first, in inflated bytes */
     bool is_truncated;                             /* the input ended inside a value */
+    bool lacks_events; /* JSON: an object that is no event and has no traceEvents */
     char first_rejection[128]; /* why, for the first event dropped; "" when none */
 };
 

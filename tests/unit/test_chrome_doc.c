@@ -322,6 +322,39 @@ static void test_more_damage_than_places_is_counted(void **state)
     assert_int_equal(got.stats.damages, 18);
 }
 
+static void test_events_without_commas_are_a_file_but_no_batch(void **state)
+{
+    static const char lines[] = CHROME_A "\n" CHROME_B "\n" CHROME_A "\n";
+    struct chrome_reading got;
+
+    (void)state;
+    got = chrome_expect_salvaged(lines, CHROME_A_OUT CHROME_B_OUT CHROME_A_OUT);
+    assert_int_equal(got.stats.damages, 0);
+    assert_false(got.stats.is_truncated);
+    got = chrome_expect_salvaged(CHROME_A "\n" CHROME_B "\n{\"ph\":\"X\",\"na",
+                                 CHROME_A_OUT CHROME_B_OUT);
+    assert_true(got.stats.is_truncated);
+    got = chrome_expect_salvaged(CHROME_A "\n{\"ph\":X}\n" CHROME_B "\n",
+                                 CHROME_A_OUT CHROME_B_OUT);
+    assert_int_equal(got.stats.damages, 1);
+    got = chrome_read(&(struct tp_chrome_reader_opts){0}, lines, strlen(lines));
+    assert_int_equal(got.rc, TP_EINVAL);
+    assert_non_null(strstr(got.err.message, "application/x-ndjson"));
+    tp_buf_fini(&got.text);
+}
+
+static void test_an_object_without_traceevents_is_told(void **state)
+{
+    (void)state;
+    assert_true(chrome_expect("{}", "").stats.lacks_events);
+    assert_true(chrome_expect("{\"traceEvent\":[]}", "# \"traceEvent\": []\n")
+                    .stats.lacks_events);
+    assert_false(chrome_expect("{\"traceEvents\":[]}", "").stats.lacks_events);
+    assert_false(chrome_expect("{\"traceEvents\":null}", "").stats.lacks_events);
+    assert_false(chrome_expect("[]", "").stats.lacks_events);
+    assert_false(chrome_expect(CHROME_A, CHROME_A_OUT).stats.lacks_events);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +375,8 @@ int main(void)
         cmocka_unit_test(test_damage_in_metadata_keeps_the_rest),
         cmocka_unit_test(test_text_in_front_of_the_trace_is_skipped),
         cmocka_unit_test(test_truncated_input_keeps_what_is_whole),
+        cmocka_unit_test(test_events_without_commas_are_a_file_but_no_batch),
+        cmocka_unit_test(test_an_object_without_traceevents_is_told),
         cmocka_unit_test(test_more_damage_than_places_is_counted),
     };
 

@@ -608,6 +608,20 @@ static void test_a_batch_that_the_disk_refused_is_not_forgotten(void **state)
     free(body);
 }
 
+static void test_an_object_without_traceevents_gets_a_note(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_upload_reply reply;
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, -1, "{\"traceEvent\":[]}", &reply), TP_OK);
+    assert_non_null(strstr(reply.note, "no traceEvents in this object"));
+    assert_int_equal(rig_post(r, id, "p", 0, -1, "{\"traceEvents\":[]}", &reply),
+                     TP_OK);
+    assert_string_equal(reply.note, "");
+}
+
 static void test_a_seal_that_fails_is_tried_again_and_then_given_up(void **state)
 {
     struct rig *r = *state;
@@ -666,6 +680,7 @@ int main(void)
         engine_test(test_bad_fields_are_refused_by_name),
         engine_test(test_a_full_disk_refuses_the_batch_and_keeps_the_trace),
         engine_test(test_a_batch_that_the_disk_refused_is_not_forgotten),
+        engine_test(test_an_object_without_traceevents_gets_a_note),
         engine_test(test_a_seal_that_fails_is_tried_again_and_then_given_up),
     };
 
