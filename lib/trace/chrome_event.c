@@ -97,6 +97,21 @@ bool tp_chrome_value_scaled(const struct tp_chrome_value *v, int shift, int64_t 
     return n != NULL && tp_json_number_scaled(n, shift, out);
 }
 
+bool tp_chrome_value_whole(const struct tp_chrome_value *v, int64_t *out)
+{
+    struct tp_json_number room;
+    const struct tp_json_number *n = number_of(v, &room);
+    int64_t decimals = n == NULL ? 0 : (int64_t)n->n_decimals - n->exponent;
+    uint64_t digits = n == NULL ? 0 : n->digits;
+
+    if (n == NULL || (n->is_long && decimals > 0))
+        return false;
+    for (; decimals > 0 && digits != 0; decimals--, digits /= 10)
+        if (digits % 10 != 0)
+            return false;
+    return tp_json_number_scaled(n, 0, out);
+}
+
 static inline bool is_absent(const struct tp_chrome_value *v)
 {
     return v->kind == TP_CHROME_NONE ||

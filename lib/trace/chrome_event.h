@@ -33,4 +33,7 @@ int tp_chrome_event_build(struct tp_chrome_members *m, struct tp_chrome_tracks *
  */
 bool tp_chrome_value_scaled(const struct tp_chrome_value *v, int shift, int64_t *out);
 
+/* As above for what must be whole: false for a number with a fraction, too. */
+bool tp_chrome_value_whole(const struct tp_chrome_value *v, int64_t *out);
+
 #endif

@@ -108,17 +108,35 @@ static int take_key(struct tp_chrome_reader *r, struct tp_str text, struct tp_er
     return TP_OK;
 }
 
-/* Remember baseTimeNanoseconds; one that comes after events changes none of them. */
-static void take_base(struct tp_chrome_reader *r, struct tp_str json)
+/*
+ * Remember baseTimeNanoseconds; one that comes after events changes none of them. One
+ * that cannot be used is damage, since without it all times are wrong; when salvaging,
+ * the document goes on behind it.
+ */
+static int take_base(struct tp_chrome_reader *r, struct tp_str json, uint64_t offset,
+                     struct tp_err *err)
 {
     struct tp_chrome_value v = {.kind = TP_CHROME_STRING};
+    int64_t base_ns;
+    int rc = TP_OK;
 
+    if (tp_str_is(json, "null"))
+        return TP_OK;
     if (json.len >= 2 && json.ptr[0] == '"')
         v.string = (struct tp_json_string){json.ptr + 1, json.len - 2, 0};
     else
         v.string = (struct tp_json_string){json.ptr, json.len, 0};
-    if (!r->stats.base_was_added && tp_chrome_value_scaled(&v, 0, &r->stats.base_ns))
+    if (!tp_chrome_value_whole(&v, &base_ns)) {
+        rc = tp_chrome_doc_damage(r, TP_CHROME_UNIT_VALUE, offset,
+                                  "baseTimeNanoseconds is no whole number of 64 bits",
+                                  err);
+        r->place = TP_CHROME_MEMBER_NEXT;
+        r->is_lost = false;
+    } else if (!r->stats.base_was_added) {
+        r->stats.base_ns = base_ns;
         r->stats.has_base = true;
+    }
+    return rc;
 }
 
 /* The text of a value as one line of valid JSON, borrowed or in r->json. */
@@ -142,8 +160,8 @@ static int normal_json(struct tp_chrome_reader *r, struct tp_str text,
     return TP_OK;
 }
 
-static int take_value(struct tp_chrome_reader *r, struct tp_str text, unsigned oddities,
-                      struct tp_err *err)
+static int take_value(struct tp_chrome_reader *r, struct tp_str text, uint64_t offset,
+                      unsigned oddities, struct tp_err *err)
 {
     const struct tp_str key = {r->key.data, r->key.len};
     struct tp_str json;
@@ -165,7 +183,9 @@ static int take_value(struct tp_chrome_reader *r, struct tp_str text, unsigned o
         return rc;
     r->members_bytes += key.len + text.len;
     if (tp_str_is(key, "baseTimeNanoseconds"))
-        take_base(r, json);
+        rc = take_base(r, json, offset, err);
+    if (rc != TP_OK)
+        return rc;
     return r->opts.on_member == NULL ? TP_OK
                                      : r->opts.on_member(key, json, err, r->opts.arg);
 }
@@ -200,7 +220,7 @@ int tp_chrome_take_unit(struct tp_chrome_reader *r, enum tp_chrome_unit unit,
     case TP_CHROME_UNIT_KEY:
         return take_key(r, text, err);
     case TP_CHROME_UNIT_VALUE:
-        return take_value(r, text, oddities, err);
+        return take_value(r, text, offset, oddities, err);
     case TP_CHROME_UNIT_LINE:
         return take_line(r, text, offset, err);
     default:

@@ -138,16 +138,41 @@ static void test_base_behind_events_is_only_reported(void **state)
     assert_false(got.stats.base_was_added);
 }
 
-static void test_base_that_is_no_number_is_none(void **state)
+static void test_base_that_cannot_be_used_is_damage(void **state)
 {
+    static const char *const bases[] = {"\"soon\"", "1e30", "99999999999999999999",
+                                        "1.5",      "true", "15e-1"};
+    static const char *const whole[] = {"7.0", "70e-1", "0.7e1", "\"7\""};
     struct chrome_reading got;
+    char text[128];
+    char expected[128];
 
     (void)state;
-    got = chrome_expect("{\"baseTimeNanoseconds\":\"soon\",\"traceEvents\":[]}",
-                        "# \"baseTimeNanoseconds\": \"soon\"\n");
-    assert_false(got.stats.has_base);
-    got = chrome_expect("{\"baseTimeNanoseconds\":1e30,\"traceEvents\":[]}",
-                        "# \"baseTimeNanoseconds\": 1e30\n");
+    for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+        snprintf(
+            text, sizeof(text),
+            "{\"baseTimeNanoseconds\":%s,\"traceEvents\":[{\"ph\":\"i\",\"ts\":1}]}",
+            bases[i]);
+        print_message("base %s\n", bases[i]);
+        chrome_refuse(text,
+                      "byte 23: baseTimeNanoseconds is no whole number of 64 bits", "");
+        snprintf(expected, sizeof(expected),
+                 "# \"baseTimeNanoseconds\": %s\ni 1000 -/-\n", bases[i]);
+        got = chrome_expect_salvaged(text, expected);
+        assert_false(got.stats.has_base);
+        assert_int_equal(got.stats.damages, 1);
+        assert_int_equal(got.stats.damage_offset[0], 23);
+    }
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        snprintf(text, sizeof(text), "{\"baseTimeNanoseconds\":%s,\"traceEvents\":[]}",
+                 whole[i]);
+        snprintf(expected, sizeof(expected), "# \"baseTimeNanoseconds\": %s\n",
+                 whole[i]);
+        got = chrome_expect(text, expected);
+        assert_int_equal(got.stats.base_ns, 7);
+    }
+    got = chrome_expect("{\"baseTimeNanoseconds\":null,\"traceEvents\":[]}",
+                        "# \"baseTimeNanoseconds\": null\n");
     assert_false(got.stats.has_base);
 }
 
@@ -366,7 +391,7 @@ int main(void)
         cmocka_unit_test(test_large_lone_object_is_a_trace),
         cmocka_unit_test(test_base_before_the_events_is_added),
         cmocka_unit_test(test_base_behind_events_is_only_reported),
-        cmocka_unit_test(test_base_that_is_no_number_is_none),
+        cmocka_unit_test(test_base_that_cannot_be_used_is_damage),
         cmocka_unit_test(test_base_that_does_not_fit_rejects_the_event),
         cmocka_unit_test(test_what_is_no_trace_is_refused),
         cmocka_unit_test(test_damaged_events_are_refused_with_the_offset),
