@@ -74,6 +74,7 @@ int tp_json_in_parse(struct tp_json_in *in, struct tp_str body, uint32_t depth_m
         return in->code;
     }
     in->kind = TP_FAULT_INVALID_JSON;
+    in->text = body;
     in->code = tp_json_check(body.ptr, body.len, depth_max, &in->err);
     if (in->code == TP_OK)
         in->code = parse_checked(in, body, depth_max);

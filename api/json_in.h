@@ -23,6 +23,7 @@
  * tp_json_in_fini(). */
 struct tp_json_in {
     struct json_object *root;        /* owned; NULL before tp_json_in_parse() */
+    struct tp_str text;              /* the body that was parsed; borrowed */
     int code;                        /* TP_OK, or of the first failure */
     enum tp_fault kind;              /* what the failure is to a client */
     char field[TP_JSON_FIELD_BYTES]; /* the field at fault; "" for the whole body */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_members.h"
+#include "base/json_scan.h"
 #include "core/limits.h"
 
 static const char *const fields[] = {"job",    "filter",  "select", "start",
@@ -26,8 +28,11 @@ void tp_trace_request_fini(struct tp_trace_request_body *body)
 {
     free(body->ranks);
     free(body->texts);
+    free(body->metadata);
+    free(body->kineto);
     body->ranks = NULL;
     body->texts = NULL;
+    body->metadata = body->kineto = NULL;
 }
 
 static void fail_memory(struct tp_json_in *in)
@@ -214,28 +219,34 @@ static void read_require(struct tp_json_in *in, struct tp_trace_request *r)
                         "'require' must be any, all or a number of producers");
 }
 
-/* A member that is kept as JSON text. The text belongs to the parsed tree. */
-static struct tp_str read_json(struct tp_json_in *in, const char *name, uint64_t most)
+/* A member that is kept as JSON text: that of the body, since json-c does not keep
+ * every number. A key that is written with escapes is not found there. */
+static struct tp_str read_json(struct tp_json_in *in, const char *name, uint64_t most,
+                               char **owned)
 {
     struct json_object *v = tp_json_in_object(in, in->root, "", name);
-    size_t n = 0;
-    const char *text;
+    struct tp_str text = {0};
+    bool repaired = false;
+    size_t n;
 
     if (v == NULL)
         return (struct tp_str){"", 0};
-    text = json_object_to_json_string_length(
-        v, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &n);
-    if (text == NULL) {
+    if (!tp_json_members_find(in->text, name, &text))
+        text.ptr = json_object_to_json_string_length(
+            v, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &text.len);
+    *owned = text.ptr == NULL ? NULL : malloc(TP_JSON_COPY_BYTES(text.len));
+    if (*owned == NULL) {
         fail_memory(in);
         return (struct tp_str){"", 0};
     }
+    n = tp_json_copy(text, *owned, &repaired);
     in->is_limit = in->code == TP_OK && n > most;
     tp_json_in_limit(in, "max-metadata-bytes", most);
     if (n > most)
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", name,
                         "'%s' has %zu bytes as JSON; %llu is the most", name, n,
                         (unsigned long long)most);
-    return (struct tp_str){text, n};
+    return (struct tp_str){*owned, n};
 }
 
 void tp_trace_request_read(struct tp_json_in *in, const struct tp_limits *limits,
@@ -263,7 +274,8 @@ void tp_trace_request_read(struct tp_json_in *in, const struct tp_limits *limits
     if (in->code == TP_OK)
         read_require(in, r);
     r->label = tp_json_in_str(in, in->root, "", "label");
-    r->metadata_json = read_json(in, "metadata", limits->metadata_bytes);
-    r->kineto_json = read_json(in, "kineto", limits->metadata_bytes);
+    r->metadata_json =
+        read_json(in, "metadata", limits->metadata_bytes, &body->metadata);
+    r->kineto_json = read_json(in, "kineto", limits->metadata_bytes, &body->kineto);
     r->dry_run = tp_json_in_bool(in, in->root, "", "dry_run", false);
 }

@@ -17,12 +17,13 @@ struct tp_trace_request_body {
     uint32_t *ranks;      /* owned */
     struct tp_str *texts; /* owned: what the lists of the request point into */
     size_t n_texts, cap_texts;
+    char *metadata, *kineto; /* owned: their JSON on one line */
 };
 
 /*
  * Read a body that tp_json_in_parse() has parsed; in->code tells whether it is right.
  *
- * body  release with tp_trace_request_fini() in either case; in must outlive it.
+ * body  release with tp_trace_request_fini() in either case; in and the text must outlive it.
  */
 void tp_trace_request_read(struct tp_json_in *in, const struct tp_limits *limits,
                            struct tp_trace_request_body *body);
