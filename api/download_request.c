@@ -60,13 +60,28 @@ static bool next_entry(const struct tp_call *call, const char *key, size_t *para
     return false;
 }
 
-/* Room for the entries of a list. False with the answer made when there are too many.
- * */
+/* A list that is given and has nothing in it is an unset variable of some script, and
+ * not the wish for all. */
+static bool is_empty_list(const struct tp_call *call, const char *key)
+{
+    bool is_given = false;
+
+    for (size_t i = 0; i < call->n_params; i++)
+        is_given = is_given || tp_str_is(call->params[i].key, key);
+    return is_given && count_entries(call, key) == 0;
+}
+
+/* Room for the entries of a list. False with the answer made when there are none in a
+ * list that is given, or too many. */
 static bool make_room(struct tp_call *call, const char *key, size_t each, size_t *n,
                       void **out)
 {
     uint64_t most = call->service->limits->select_entries;
 
+    if (is_empty_list(call, key)) {
+        tp_problem_parameter(call, key, "'%s' is empty; leave it out for all", key);
+        return false;
+    }
     *n = count_entries(call, key);
     if (*n == 0)
         return true;

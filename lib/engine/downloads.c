@@ -81,6 +81,10 @@ static int read_types(struct tp_engine_download *d,
         struct tp_registry_detail detail = {0};
         unsigned id;
 
+        if (tp_str_is(r->types[i], "untyped")) {
+            d->opts.slice.has_untyped = true;
+            continue;
+        }
         rc = tp_activity_from_string(d->sources.registry, r->types[i], &id, &detail,
                                      err);
         if (rc == TP_OK)
@@ -194,7 +198,7 @@ static uint64_t hash_of(const struct tp_engine_download *d)
     const int64_t numbers[] = {
         o->format,
         o->compress,
-        o->slice.types != NULL,
+        (o->slice.types != NULL) + 2 * o->slice.has_untyped,
         o->slice.has_from,
         o->slice.has_to,
         o->slice.from_ns,

@@ -28,7 +28,7 @@ struct tp_engine_download_request {
     struct tp_str compress; /* "" or "identity", "gzip", "zstd" */
     const uint32_t *ranks;  /* only these ranks; none = all */
     size_t n_ranks;
-    const struct tp_str *types; /* only these types, by name; none = all */
+    const struct tp_str *types; /* only these, by name, or "untyped"; none = all */
     size_t n_types;
     bool has_from, has_to; /* only what touches [from_ns, to_ns) */
     int64_t from_ns, to_ns;

@@ -207,6 +207,8 @@ static void write_slice(struct tp_json_doc *d, const struct tp_trace_info *info,
         for (unsigned id = tp_typeset_next(s->types, 0); id < TP_ACTIVITY_IDS;
              id = tp_typeset_next(s->types, id + 1))
             write_type_name(d, info, id);
+        if (s->has_untyped)
+            tp_json_doc_str(d, tp_str_of("untyped"));
         tp_json_doc_close(d);
     }
     if (s->has_from)

@@ -69,6 +69,7 @@ struct tp_trace_info {
 /* What this download leaves out of the trace. The zero value leaves out nothing. */
 struct tp_trace_slice {
     const struct tp_typeset *types; /* NULL: all, also events of no known type */
+    bool has_untyped;               /* beside types: events of no known type too */
     bool has_from, has_to;          /* only what touches [from_ns, to_ns) */
     int64_t from_ns, to_ns;         /* absolute */
     const uint32_t *ranks;          /* only these; for the record: the caller chooses */

@@ -173,6 +173,50 @@ static void test_a_trace_without_streams_says_why(void **state)
     free(file);
 }
 
+static void test_events_of_no_known_type_can_be_asked_for(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_str types[] = {rig_str("untyped"), rig_str("kernel")};
+    char id[TP_TRACE_ID_BYTES], out[8192], tags[3][80];
+    unsigned type;
+
+    assert_int_equal(rig_type(r, "j", "a", "B", &type), TP_OK);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(
+        rig_post(r, id, "p", 0, -1,
+                 "[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"name\":\"none\"},"
+                 "{\"ph\":\"X\",\"ts\":2,\"dur\":1,\"name\":\"odd\",\"cat\":\"weird\"},"
+                 "{\"ph\":\"X\",\"ts\":3,\"dur\":1,\"name\":\"k\",\"cat\":\"kernel\"},"
+                 "{\"ph\":\"X\",\"ts\":4,\"dur\":1,\"name\":\"ab\",\"cat\":\"a.B\"}]",
+                 NULL),
+        TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    rig_work(r);
+    for (size_t n = 0; n <= 2; n++) {
+        const struct tp_engine_download_request request = {.types = types,
+                                                           .n_types = n};
+        struct tp_engine_download *d = open_download(r, id, &request);
+        size_t len = 0, got = 1;
+
+        while (got > 0 && len < sizeof(out) - 1) {
+            assert_int_equal(tp_download_read(tp_engine_download_data(d), out + len,
+                                              sizeof(out) - 1 - len, &got, &r->err),
+                             TP_OK);
+            len += got;
+        }
+        out[len] = '\0';
+        snprintf(tags[n], sizeof(tags[n]), "%s", tp_engine_download_info(d)->etag);
+        tp_engine_download_close(d);
+        assert_non_null(strstr(out, "\"none\""));
+        assert_non_null(strstr(out, "\"odd\""));
+        assert_int_equal(strstr(out, "\"name\":\"k\"") != NULL, n != 1);
+        assert_int_equal(strstr(out, "\"name\":\"ab\"") != NULL, n == 0);
+        assert_int_equal(strstr(out, "\"untyped\"]") != NULL, n > 0);
+    }
+    assert_string_not_equal(tags[0], tags[1]);
+    assert_string_not_equal(tags[1], tags[2]);
+}
+
 static void test_bad_requests_are_refused_by_field(void **state)
 {
     struct rig *r = *state;
@@ -259,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         engine_test(test_an_etag_is_of_the_bytes),
+        engine_test(test_events_of_no_known_type_can_be_asked_for),
         engine_test(test_names_and_types_of_a_download_are_safe),
         engine_test(test_a_delete_does_not_disturb_a_download),
         engine_test(test_an_active_trace_is_sent_as_far_as_it_is),
