@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "base/json_members.h"
 #include "base/pb.h"
 #include "trace/pf_fields.h"
 
@@ -142,6 +143,51 @@ static char *put_counter_value(char *p, const struct tp_arg *a)
                             a->kind == TP_ARG_DOUBLE ? a->d : (double)a->u);
 }
 
+bool tp_pf_id2(const struct tp_event *ev, struct tp_str *id2, bool *is_local)
+{
+    struct tp_json members = {.p = ev->extra.ptr, .end = ev->extra.ptr + ev->extra.len};
+    struct tp_str key;
+    struct tp_str value;
+    struct tp_str local;
+
+    if (ev->kind < TP_EVENT_ASYNC_BEGIN || ev->kind > TP_EVENT_ASYNC_END ||
+        ev->id.kind != TP_ID_NONE || ev->extra.len == 0)
+        return false;
+    while (tp_json_members_next(&members, &key, &value)) {
+        if (!tp_str_is(key, "id2"))
+            continue;
+        *id2 = value;
+        *is_local = tp_json_members_find(value, "local", &local);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 0x100000001b3ULL;
+    return h;
+}
+
+/* An id2 of a process goes with its pid. */
+static uint64_t hash_id2(uint64_t h, const struct tp_event *ev)
+{
+    const struct tp_id *pid = &ev->track->pid;
+    struct tp_str id2 = {NULL, 0};
+    bool is_local = false;
+
+    tp_pf_id2(ev, &id2, &is_local);
+    h = hash_bytes(h, id2.ptr, id2.len);
+    if (is_local && pid->kind == TP_ID_TEXT)
+        h = hash_bytes(h, pid->text.ptr, pid->text.len);
+    else if (is_local && pid->kind == TP_ID_NUMBER)
+        h = hash_bytes(h, &pid->number, sizeof(pid->number));
+    return h;
+}
+
 /* The id that joins flows and async events in viewers. Small ids stay apart by stream
  * and readable; all others are hashed, above them. */
 static uint64_t unscoped_id(const struct tp_event *ev, uint32_t stream_no)
@@ -152,9 +198,10 @@ static uint64_t unscoped_id(const struct tp_event *ev, uint32_t stream_no)
         if ((uint64_t)ev->id.number < 1ULL << 40)
             return (uint64_t)stream_no << 40 | (uint64_t)ev->id.number;
         h = (h ^ (uint64_t)ev->id.number) * 0x9e3779b97f4a7c15ULL;
+    } else if (ev->id.kind == TP_ID_TEXT) {
+        h = hash_bytes(h, ev->id.text.ptr, ev->id.text.len);
     } else {
-        for (size_t i = 0; i < ev->id.text.len; i++)
-            h = (h ^ (unsigned char)ev->id.text.ptr[i]) * 0x100000001b3ULL;
+        h = hash_id2(h, ev);
     }
     h ^= h >> 29;
     return h >> 2 | 1ULL << 62;

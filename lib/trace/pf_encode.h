@@ -57,6 +57,15 @@ struct tp_pf_new_strings {
 /* The phases that Chrome's format has for each kind; others are kept as a field. */
 extern const char tp_pf_usual_phase[TP_EVENT_KINDS];
 
+/*
+ * The id of an asynchronous event that has "id2" in place of an id: the text of that
+ * member, which stays in the event's extra members.
+ *
+ * id2  borrowed from the event. is_local  whether it counts in the event's
+ * process only. Both are set when it returns true.
+ */
+bool tp_pf_id2(const struct tp_event *ev, struct tp_str *id2, bool *is_local);
+
 /* The most bytes that the strings take in a packet. */
 size_t tp_pf_new_strings_room(const struct tp_pf_new_strings *s);
 

@@ -175,11 +175,14 @@ static void mend(struct tp_pf_reader *r, struct tp_event *ev)
 static void complete(struct tp_pf_reader *r, const struct tp_pf_raw *raw,
                      struct tp_event *ev)
 {
+    struct tp_str id2;
+    bool is_local;
+
     if (raw->has_phase)
         ev->phase = (char)raw->phase;
     if (raw->scope != 0)
         ev->scope = (char)raw->scope;
-    if (ev->id.kind == TP_ID_NONE && raw->has_id) {
+    if (ev->id.kind == TP_ID_NONE && raw->has_id && !tp_pf_id2(ev, &id2, &is_local)) {
         ev->id.kind = TP_ID_NUMBER;
         ev->id.number = (int64_t)raw->unscoped_id;
     }

@@ -402,14 +402,18 @@ static int write_counter(struct tp_pf_writer *w, const struct tp_event *ev,
 /* Whether viewers have a place for the event at all. */
 static bool is_public(const struct tp_event *ev)
 {
+    struct tp_str id2;
+    bool is_local;
+
     switch (ev->kind) {
     case TP_EVENT_FLOW_START:
     case TP_EVENT_FLOW_STEP:
     case TP_EVENT_FLOW_END:
+        return ev->id.kind != TP_ID_NONE; /* nothing to join them by */
     case TP_EVENT_ASYNC_BEGIN:
     case TP_EVENT_ASYNC_INSTANT:
     case TP_EVENT_ASYNC_END:
-        return ev->id.kind != TP_ID_NONE; /* nothing to join them by */
+        return ev->id.kind != TP_ID_NONE || tp_pf_id2(ev, &id2, &is_local);
     case TP_EVENT_META:
     case TP_EVENT_OTHER:
         return false;

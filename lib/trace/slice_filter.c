@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/strmap.h"
 #include "core/typemap.h"
+#include "trace/pf_encode.h"
 #include "trace/trace_info.h"
 
 #define TRACKS_MAX 65536u
@@ -151,6 +152,9 @@ static bool flow_touches(const struct tp_slice_filter *f, const struct tp_event 
 static int async_key(struct tp_slice_filter *f, const struct tp_event *ev,
                      struct tp_err *err)
 {
+    const struct tp_id *id = &ev->id;
+    struct tp_str id2;
+    bool is_local = false;
     int rc;
 
     f->key.len = 0;
@@ -158,10 +162,14 @@ static int async_key(struct tp_slice_filter *f, const struct tp_event *ev,
         tp_buf_append(&f->key, ev->cat.ptr, ev->cat.ptr == NULL ? 0 : ev->cat.len, err);
     if (rc == TP_OK)
         rc = tp_buf_append(&f->key, "", 1, err);
-    if (rc == TP_OK && ev->id.kind == TP_ID_NUMBER)
-        rc = tp_buf_append(&f->key, &ev->id.number, sizeof(ev->id.number), err);
-    if (rc == TP_OK && ev->id.kind == TP_ID_TEXT)
-        rc = tp_buf_append(&f->key, ev->id.text.ptr, ev->id.text.len, err);
+    if (rc == TP_OK && tp_pf_id2(ev, &id2, &is_local))
+        rc = tp_buf_append(&f->key, id2.ptr, id2.len, err);
+    if (is_local)
+        id = &ev->track->pid;
+    if (rc == TP_OK && id->kind == TP_ID_NUMBER)
+        rc = tp_buf_append(&f->key, &id->number, sizeof(id->number), err);
+    if (rc == TP_OK && id->kind == TP_ID_TEXT)
+        rc = tp_buf_append(&f->key, id->text.ptr, id->text.len, err);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/pb.h"
+#include "base/pb_read.h"
 #include "support/events.h"
 #include "support/fault.h"
 #include "support/pf_message.h"
@@ -134,6 +135,79 @@ static void test_every_event_comes_back_from_a_log(void **state)
     (void)state;
     round_trip(false, false, 5000);
     round_trip(false, true, 1000);
+}
+
+/* The unscoped id that the only packet's legacy_event has; 0: it is not public. */
+static uint64_t shown_id(const struct tp_event *ev, uint32_t stream_no)
+{
+    struct tp_pf_writer_opts opts = {.stream_no = stream_no, .is_sealed = true};
+    struct tp_pf_writer *w = NULL;
+    struct tp_pf_reader *r = must_new(false);
+    struct tp_buf b = {0};
+    struct tp_pf_cursor c;
+    struct tp_pb at;
+    struct tp_pb_field f;
+    uint32_t path[] = {TP_PF_TRACE_PACKET, TP_PF_PACKET_TRACK_EVENT, TP_PF_EVENT_LEGACY,
+                       TP_PF_LEGACY_UNSCOPED_ID};
+    struct tp_event got;
+    const char *why;
+    size_t depth = 0;
+    uint64_t id = 0;
+
+    assert_int_equal(tp_pf_writer_new(&opts, &w, NULL), TP_OK);
+    assert_int_equal(tp_pf_writer_event(w, ev, &b, NULL), TP_OK);
+    assert_int_equal(tp_pf_reader_add_track(r, tp_pf_track_uuid(stream_no, 0, 0), 0,
+                                            &ev->track->pid, &ev->track->tid, NULL),
+                     TP_OK);
+    c = (struct tp_pf_cursor){b.data, b.data + b.len};
+    got = must_next(r, &c);
+    if (!events_equal(ev, &got, &why))
+        fail_msg("%.*s: %s differs", (int)ev->extra.len, ev->extra.ptr, why);
+    at = (struct tp_pb){b.data, b.data + b.len};
+    while (depth < 4 && at.p < at.end && tp_pb_get_field(&at, &f)) {
+        if (f.number != path[depth])
+            continue;
+        if (++depth == 4)
+            id = f.value;
+        else
+            at = (struct tp_pb){f.bytes, f.bytes + f.value};
+    }
+    tp_pf_reader_free(r);
+    tp_pf_writer_free(w);
+    tp_buf_fini(&b);
+    return id;
+}
+
+static void test_an_id2_joins_operations_and_comes_back_as_it_was(void **state)
+{
+    static const char local[] = "\"a\":[1],\"id2\":{\"local\":\"0x5\"}";
+    static const char global[] = "\"id2\":{\"global\":\"0x5\"},\"b\":{}";
+    struct tp_track tracks[] = {
+        {.pid = {.kind = TP_ID_NUMBER, .number = 1}, .tid = {.kind = TP_ID_NUMBER}},
+        {.pid = {.kind = TP_ID_NUMBER, .number = 2}, .tid = {.kind = TP_ID_NUMBER}}};
+    struct tp_event begin = {.kind = TP_EVENT_ASYNC_BEGIN,
+                             .phase = 'b',
+                             .ts_ns = 5,
+                             .name = {"n", 1, 0},
+                             .cat = {"c", 1, 0},
+                             .track = &tracks[0],
+                             .extra = tp_str_of(local)};
+    struct tp_event end = begin;
+    struct tp_event other = begin;
+
+    (void)state;
+    end.kind = TP_EVENT_ASYNC_END;
+    end.phase = 'e';
+    other.track = &tracks[1];
+    assert_int_not_equal(shown_id(&begin, 3), 0);
+    assert_int_equal(shown_id(&begin, 3), shown_id(&end, 3));
+    assert_int_not_equal(shown_id(&begin, 3), shown_id(&other, 3));
+    assert_int_not_equal(shown_id(&begin, 3), shown_id(&begin, 4));
+    begin.extra = other.extra = tp_str_of(global);
+    assert_int_equal(shown_id(&begin, 3), shown_id(&other, 3));
+    assert_int_not_equal(shown_id(&begin, 3), shown_id(&begin, 4));
+    begin.extra = tp_str_of("\"id3\":7");
+    assert_int_equal(shown_id(&begin, 3), 0);
 }
 
 static void test_every_event_comes_back_from_a_sealed_stream(void **state)
@@ -483,6 +557,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_event_comes_back_from_a_log),
+        cmocka_unit_test(test_an_id2_joins_operations_and_comes_back_as_it_was),
         cmocka_unit_test(test_every_event_comes_back_from_a_sealed_stream),
         cmocka_unit_test(
             test_lanes_slices_in_halves_ghosts_and_private_flows_come_back),
