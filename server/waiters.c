@@ -24,6 +24,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 #include "server/clock.h"
+#include "server/trim.h"
 #include "server/workers.h"
 
 #define MS_NS 1000000u
@@ -273,6 +274,7 @@ static void *run(void *arg)
     uint64_t looked_ns = 0;
     uint64_t all_ns = 0;
     uint64_t tick_ns = 0;
+    struct tp_trim trim = {0};
 
     while (!w->is_stopping) {
         struct tp_now now = tp_clock_now();
@@ -288,6 +290,7 @@ static void *run(void *arg)
         if (has_changed) {
             all_ns = now.mono_ns;
             tick_ns = tp_engine_tick(w->engine, now);
+            tp_trim_look(&trim, w->engine, now.mono_ns);
         }
         looked_ns = now.mono_ns;
         if (w->workers != NULL && tp_engine_has_work(w->engine))

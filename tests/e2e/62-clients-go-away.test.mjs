@@ -25,7 +25,8 @@ function leave(port, bytes, { wanted = 0, how = 'destroy' } = {}) {
 // Wait until files and memory of the server are back, or almost.
 async function settles(server, before, slackKib) {
   const open = async () => (await server.metric('traceplane_uploads_open')) + (await server.metric('traceplane_downloads_open'));
-  const isBack = async (now) => now.files <= before.files + 1 && now.threads <= before.threads && (await open()) === 0;
+  const isBack = async (now) =>
+    now.files <= before.files + 1 && now.threads <= before.threads && now.rssKib < before.rssKib + slackKib && (await open()) === 0;
   let now = server.usage();
   for (let i = 0; i < 1000 && !(await isBack(now)); i++) {
     await new Promise((r) => setTimeout(r, 20));
