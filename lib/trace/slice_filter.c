@@ -2,7 +2,7 @@
  * slice_filter.c - time first, then type, then what belongs together.
  *
  * What is remembered is bounded: beyond TRACKS_MAX tracks a flow passes by its time
- * alone, and beyond ASYNC_MAX open operations their ends do.
+ * alone, and beyond OPEN_MAX open operations and flows their ends do.
  */
 #include "trace/slice_filter.h"
 
@@ -16,7 +16,7 @@
 #include "trace/trace_info.h"
 
 #define TRACKS_MAX 65536u
-#define ASYNC_MAX 65536u
+#define OPEN_MAX 65536u
 
 /* Of the slices of a track that passed, and start before what comes. */
 struct reach {
@@ -30,7 +30,7 @@ struct tp_slice_filter {
     const struct tp_typemap *types;
     struct reach *tracks; /* by track index */
     uint32_t n_tracks;
-    struct tp_strmap open; /* asynchronous operations whose begin passed */
+    struct tp_strmap open; /* asynchronous operations and flows whose begin passed */
     struct tp_buf key;     /* reused */
 };
 
@@ -148,9 +148,9 @@ static bool flow_touches(const struct tp_slice_filter *f, const struct tp_event 
            (r->end_ns > ev->ts_ns || (r->has_point && r->start_ns == ev->ts_ns));
 }
 
-/* Make the key of an asynchronous operation: its cat and id. */
-static int async_key(struct tp_slice_filter *f, const struct tp_event *ev,
-                     struct tp_err *err)
+/* Make the key of an asynchronous operation or flow: which it is, its cat and id. */
+static int open_key(struct tp_slice_filter *f, const struct tp_event *ev,
+                    struct tp_err *err)
 {
     const struct tp_id *id = &ev->id;
     struct tp_str id2;
@@ -161,7 +161,7 @@ static int async_key(struct tp_slice_filter *f, const struct tp_event *ev,
     rc =
         tp_buf_append(&f->key, ev->cat.ptr, ev->cat.ptr == NULL ? 0 : ev->cat.len, err);
     if (rc == TP_OK)
-        rc = tp_buf_append(&f->key, "", 1, err);
+        rc = tp_buf_append(&f->key, is_flow(ev) ? "\1" : "", 1, err);
     if (rc == TP_OK && tp_pf_id2(ev, &id2, &is_local))
         rc = tp_buf_append(&f->key, id2.ptr, id2.len, err);
     if (is_local)
@@ -173,29 +173,30 @@ static int async_key(struct tp_slice_filter *f, const struct tp_event *ev,
     return rc;
 }
 
-/* A part of an operation passes if its begin did; one whose begin is before the range
- * would hang in the air. */
-static int decide_async(struct tp_slice_filter *f, const struct tp_event *ev,
-                        bool *passes, struct tp_err *err)
+/* A part of an operation or flow passes if its begin did; one whose begin is before the
+ * range would hang in the air. */
+static int decide_part(struct tp_slice_filter *f, const struct tp_event *ev,
+                       bool *passes, struct tp_err *err)
 {
+    bool is_end = ev->kind == TP_EVENT_ASYNC_END || ev->kind == TP_EVENT_FLOW_END;
     uint64_t n = 0;
     int rc;
 
     if (!f->slice->has_from || !*passes)
         return TP_OK;
-    rc = async_key(f, ev, err);
+    rc = open_key(f, ev, err);
     if (rc != TP_OK)
         return rc;
     tp_strmap_get_u64(&f->open, f->key.data, f->key.len, &n);
-    if (ev->kind == TP_EVENT_ASYNC_BEGIN) {
-        if (n > 0 || tp_strmap_len(&f->open) < ASYNC_MAX)
+    if (ev->kind == TP_EVENT_ASYNC_BEGIN || ev->kind == TP_EVENT_FLOW_START) {
+        if (n > 0 || tp_strmap_len(&f->open) < OPEN_MAX)
             rc = tp_strmap_put_u64(&f->open, f->key.data, f->key.len, n + 1, err);
         return rc;
     }
-    *passes = n > 0 || tp_strmap_len(&f->open) >= ASYNC_MAX;
-    if (ev->kind == TP_EVENT_ASYNC_END && n == 1)
+    *passes = n > 0 || tp_strmap_len(&f->open) >= OPEN_MAX;
+    if (is_end && n == 1)
         tp_strmap_remove_u64(&f->open, f->key.data, f->key.len);
-    else if (ev->kind == TP_EVENT_ASYNC_END && n > 1)
+    else if (is_end && n > 1)
         rc = tp_strmap_put_u64(&f->open, f->key.data, f->key.len, n - 1, err);
     return rc;
 }
@@ -211,13 +212,16 @@ int tp_slice_filter_event(struct tp_slice_filter *f, const struct tp_event *ev,
         return TP_OK;
     }
     if (is_flow(ev)) {
-        *passes = is_in && (f->slice->types == NULL || flow_touches(f, ev));
-        return TP_OK;
+        is_in = is_in && (f->slice->types == NULL || flow_touches(f, ev));
+        rc = decide_part(f, ev, &is_in, err);
+        if (rc == TP_OK)
+            *passes = is_in;
+        return rc;
     }
     is_in = is_in && is_of_type(f, ev);
     if (ev->kind == TP_EVENT_ASYNC_BEGIN || ev->kind == TP_EVENT_ASYNC_INSTANT ||
         ev->kind == TP_EVENT_ASYNC_END)
-        rc = decide_async(f, ev, &is_in, err);
+        rc = decide_part(f, ev, &is_in, err);
     else if (is_in && f->slice->types != NULL &&
              (ev->kind == TP_EVENT_SLICE || ev->kind == TP_EVENT_BEGIN))
         rc = note_slice(f, ev, err);

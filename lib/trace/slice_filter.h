@@ -3,7 +3,7 @@
  *
  * By type and by time; ranks are streams, which the caller chooses. It sees the events
  * of one stream in their order and remembers a little: a flow goes with the slice that
- * it touches, and the parts of an asynchronous operation go with its begin. One
+ * it touches, and the parts of an asynchronous operation or flow go with its begin. One
  * thread at a time.
  */
 #ifndef TP_TRACE_SLICE_FILTER_H

@@ -61,7 +61,7 @@ static void test_a_range_includes_its_start_and_not_its_end(void **state)
         {TP_EVENT_INSTANT, 99, 0, false},   {TP_EVENT_INSTANT, 100, 0, true},
         {TP_EVENT_BEGIN, 5, 0, true},       {TP_EVENT_BEGIN, 200, 0, false},
         {TP_EVENT_COUNTER, 200, 0, false},  {TP_EVENT_META, 5, 0, true},
-        {TP_EVENT_FLOW_START, 5, 0, false}, {TP_EVENT_FLOW_END, 150, 0, true},
+        {TP_EVENT_FLOW_START, 5, 0, false}, {TP_EVENT_FLOW_START, 150, 0, true},
     };
     struct tp_slice_filter *f = new_filter(&s, NULL);
 
@@ -148,6 +148,36 @@ static void test_the_end_of_an_operation_goes_with_its_begin(void **state)
     tp_slice_filter_free(f);
 }
 
+static void test_the_end_of_a_flow_goes_with_its_start(void **state)
+{
+    const struct tp_trace_slice s = {.has_from = true, .from_ns = 100};
+    const struct tp_event start = {
+        .kind = TP_EVENT_FLOW_START, .ts_ns = 50, .cat = NAME("c"), .id = NUM(1)};
+    struct tp_event late = start;
+    struct tp_event step = {
+        .kind = TP_EVENT_FLOW_STEP, .ts_ns = 150, .cat = NAME("c"), .id = NUM(1)};
+    struct tp_event end = {
+        .kind = TP_EVENT_FLOW_END, .ts_ns = 160, .cat = NAME("c"), .id = NUM(1)};
+    struct tp_event async = {
+        .kind = TP_EVENT_ASYNC_END, .ts_ns = 160, .cat = NAME("c"), .id = NUM(1)};
+    struct tp_slice_filter *f = new_filter(&s, NULL);
+
+    (void)state;
+    assert_false(passes(f, start));
+    assert_false(passes(f, step));
+    assert_false(passes(f, end));
+    late.ts_ns = 140;
+    assert_true(passes(f, late));
+    assert_true(passes(f, step));
+    assert_false(passes(f, async)); /* its id is another's */
+    end.id.number = 2;
+    assert_false(passes(f, end));
+    end.id.number = 1;
+    assert_true(passes(f, end));
+    assert_false(passes(f, end));
+    tp_slice_filter_free(f);
+}
+
 static void test_whole_means_nothing_is_left_out(void **state)
 {
     struct tp_typeset set = {{0}};
@@ -201,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_types_are_known_names_and_nothing_else),
         cmocka_unit_test(test_a_flow_goes_with_the_slice_around_it),
         cmocka_unit_test(test_the_end_of_an_operation_goes_with_its_begin),
+        cmocka_unit_test(test_the_end_of_a_flow_goes_with_its_start),
         cmocka_unit_test(test_whole_means_nothing_is_left_out),
         cmocka_unit_test(test_each_allocation_fails_cleanly),
     };
