@@ -41,6 +41,16 @@ int tp_json_in_fail(struct tp_json_in *in, enum tp_fault kind, const char *path,
     return in->code;
 }
 
+/* The index of the first byte that is not blank; the length when there is none. */
+static size_t first_byte(struct tp_str s)
+{
+    size_t i = 0;
+
+    while (i < s.len && memchr(" \t\r\n", s.ptr[i], 4) != NULL)
+        i++;
+    return i;
+}
+
 static int parse_checked(struct tp_json_in *in, struct tp_str body, uint32_t depth_max)
 {
     struct json_tokener *tok;
@@ -52,25 +62,22 @@ static int parse_checked(struct tp_json_in *in, struct tp_str body, uint32_t dep
         return tp_fail(&in->err, TP_ENOMEM, "no memory for the body");
     in->root = json_tokener_parse_ex(tok, body.ptr, (int)body.len);
     json_tokener_free(tok);
+    /* The text was checked, so an object that is not read is for want of memory. */
+    if (in->root == NULL && body.ptr[first_byte(body)] == '{')
+        return tp_fail(&in->err, TP_ENOMEM, "no memory for the body");
     if (in->root == NULL || !json_object_is_type(in->root, json_type_object))
         return tp_fail(&in->err, TP_EINVAL, "the body must be a JSON object");
     return TP_OK;
 }
 
-static bool is_blank(struct tp_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (memchr(" \t\r\n", s.ptr[i], 4) == NULL)
-            return false;
-    return true;
-}
-
 int tp_json_in_parse(struct tp_json_in *in, struct tp_str body, uint32_t depth_max)
 {
-    if (is_blank(body)) {
+    if (first_byte(body) == body.len) {
         in->root = json_object_new_object();
-        if (in->root == NULL)
+        if (in->root == NULL) {
             in->code = tp_fail(&in->err, TP_ENOMEM, "no memory for the body");
+            in->kind = TP_FAULT_OUT_OF_MEMORY;
+        }
         return in->code;
     }
     in->kind = TP_FAULT_INVALID_JSON;
