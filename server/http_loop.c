@@ -208,7 +208,9 @@ static size_t leave_escaped(void *cls, struct MHD_Connection *mhd, char *s)
 }
 
 /* What the library has to say is about clients that misbehave: only on request. */
-static void on_library_log(void *cls, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void on_library_log(void *cls,
+                                                                 const char *format,
+                                                                 va_list args)
 {
     struct tp_app *app = cls;
     char text[512];
