@@ -63,6 +63,31 @@ static void read_texts(struct tp_json_in *in, struct tp_trace_request_body *body
         body->texts[body->n_texts++] = tp_json_in_item_str(in, array, i, path, name);
 }
 
+/* Refuse an entry of the lists that is longer than the limit. */
+static void check_entry_bytes(struct tp_json_in *in, const struct tp_filter_spec *spec,
+                              uint64_t most)
+{
+    static const char *const lists[TP_FILTER_LISTS] = {"include", "exclude",
+                                                       "names.include",
+                                                       "names.exclude"};
+
+    for (int l = 0; l < TP_FILTER_LISTS; l++) {
+        for (size_t i = 0; i < spec->lists[l].n; i++) {
+            char item[48];
+
+            if (spec->lists[l].items[i].len <= most)
+                continue;
+            snprintf(item, sizeof(item), "%s[%zu]", lists[l], i);
+            tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "filter.", item,
+                            "'filter.%s' is longer than %llu bytes", item,
+                            (unsigned long long)most);
+            in->is_limit = true;
+            tp_json_in_limit(in, "max-filter-entry-bytes", most);
+            return;
+        }
+    }
+}
+
 static void read_filter(struct tp_json_in *in, const struct tp_limits *limits,
                         struct tp_trace_request_body *body)
 {
@@ -85,6 +110,8 @@ static void read_filter(struct tp_json_in *in, const struct tp_limits *limits,
                    &spec->lists[i].items, &spec->lists[i].n);
     }
     tp_json_in_limit(in, "max-filter-entries", limits->filter_entries);
+    if (in->code == TP_OK)
+        check_entry_bytes(in, spec, limits->filter_entry_bytes);
     spec->min_duration_ns =
         tp_json_in_u64(in, filter, "filter.", "min_duration_ns", 0, INT64_MAX, 0);
 }

@@ -162,7 +162,8 @@ int tp_packet_feed(struct tp_packet_feed *f, const char *p, size_t n,
 
 int tp_packet_feed_finish(struct tp_packet_feed *f, struct tp_err *err)
 {
-    if (f->rest.len == 0 || f->stats.is_damaged)
+    if (f->stats.is_damaged ||
+        (f->rest.len == 0 && !tp_pf_reader_is_skipping(f->reader)))
         return TP_OK;
     return damaged(f, f->stats.bytes - f->rest.len, true, err);
 }

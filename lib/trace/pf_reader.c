@@ -66,6 +66,11 @@ struct tp_str tp_pf_reader_frame(const struct tp_pf_reader *r)
     return r->frame;
 }
 
+bool tp_pf_reader_is_skipping(const struct tp_pf_reader *r)
+{
+    return r->skip_bytes > 0;
+}
+
 struct tp_pf_skipped tp_pf_reader_skipped(const struct tp_pf_reader *r)
 {
     return r->skipped;

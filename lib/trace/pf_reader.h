@@ -77,6 +77,9 @@ int tp_pf_reader_next(struct tp_pf_reader *r, struct tp_pf_cursor *c,
 /* The payload of the last TP_PF_FRAME item, until the next call. */
 struct tp_str tp_pf_reader_frame(const struct tp_pf_reader *r);
 
+/* Whether the input so far ends inside a packet that is passed over as too long. */
+bool tp_pf_reader_is_skipping(const struct tp_pf_reader *r);
+
 /* What has been passed over so far. */
 struct tp_pf_skipped tp_pf_reader_skipped(const struct tp_pf_reader *r);
 

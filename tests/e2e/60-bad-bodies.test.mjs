@@ -34,7 +34,7 @@ test('wrong types and ranges name their field', async (t) => {
 test('unknown fields are refused by name, with the nearest', async (t) => {
   const server = await serve(t);
   const bad = [['/traces', { fliter: {} }, 'fliter', 'filter'], ['/traces', { filter: { includes: [] } }, 'filter.includes', 'include'], ['/traces', { filter: { names: { inclued: [] } } }, 'filter.names.inclued', 'include'],
-    ['/types', { plugin: 'a', type_name: 'B', descripton: '' }, 'descripton', 'description'], ['/types', { types: [{ plugin: 'a', type_name: 'B', job: 'x' }] }, 'types[0].job', ''], ['/producers', { nmae: 'x' }, 'nmae', 'name']];
+    ['/types', { plugin: 'a', type_name: 'B', descripton: '' }, 'descripton', 'description'], ['/types', { types: [{ plugin: 'a', type_name: 'B', jbo: 'x' }] }, 'types[0].jbo', 'job'], ['/producers', { nmae: 'x' }, 'nmae', 'name']];
   for (const [target, body, field, near] of bad) {
     const p = await server.problem('POST', target, 400, 'unknown-field', { body });
     assert.equal(p.field, field);
