@@ -23,7 +23,8 @@ struct tp_trace_request_body {
 /*
  * Read a body that tp_json_in_parse() has parsed; in->code tells whether it is right.
  *
- * body  release with tp_trace_request_fini() in either case; in and the text must outlive it.
+ * body  release with tp_trace_request_fini() in either case; in and the text must
+ * outlive it.
  */
 void tp_trace_request_read(struct tp_json_in *in, const struct tp_limits *limits,
                            struct tp_trace_request_body *body);

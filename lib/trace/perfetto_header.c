@@ -117,7 +117,7 @@ static int write_processes(const struct tp_merge *m, size_t stream, struct tp_bu
                                      .pid = &p->source};
 
         d.process_name = process_name(m, p, name, err, &rc);
-        /* What a single stream said stays as it was; processes of several need ranks. */
+        /* What a single stream said stays as it was; several need ranks. */
         d.own_name = m->is_merged ? d.process_name : tp_str_of(p->name);
         if (rc == TP_OK)
             rc = tp_pf_write_descriptor(out, sequence, &d, err);

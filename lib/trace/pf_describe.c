@@ -2,8 +2,8 @@
  * pf_describe.c - track descriptors, ours and those of others.
  *
  * Ours name the exact pid and tid in private fields; in a download of several streams
- * the pid that viewers see counts, since only that one is unique. From others come pids,
- * tids, names and parents. The names of processes and threads become the metadata
+ * the pid that viewers see counts, since only that one is unique. From others come
+ * pids, tids, names and parents. The names of processes and threads become the metadata
  * events that Chrome's format has for them.
  */
 #include "trace/pf_descriptor.h"
