@@ -41,6 +41,7 @@ void rig_init(struct rig *r)
     r->limits = calloc(1, sizeof(*r->limits));
     assert_non_null(r->limits);
     *r->limits = tp_limits_default();
+    r->limits->spill_bytes = 4u << 20; /* sanitizers pay for each byte of a block */
     assert_int_equal(tp_store_sqlite_open(":memory:", false, &sqlite, &r->err), TP_OK);
     r->store = store_faulty_new(sqlite);
     r->blobs = blob_mem_new();

@@ -195,10 +195,10 @@ static void test_lists_go_by_id_and_by_page(void **state)
 static void test_limits_and_bad_names_are_refused_by_name(void **state)
 {
     struct rig *r = *state;
-    static const char *const bad_jobs[] = {
-        ".hidden", "a b", "a/b", "\xc3\xa4",
-        "0123456789012345678901234567890123456789012345"
-        "678901234567890123"};
+    static const char too_long[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
+    static const char *const bad_jobs[] = {".hidden", "a b", "a/b", "\xc3\xa4",
+                                           too_long};
     unsigned type;
 
     for (size_t i = 0; i < sizeof(bad_jobs) / sizeof(bad_jobs[0]); i++) {
