@@ -38,6 +38,14 @@ function body(op, random) {
   return { body: random.chance(0.25) ? scramble(text, random) : Buffer.from(text), headers: { 'content-type': type } };
 }
 
+test('every operation refuses a parameter that it does not have', async (t) => {
+  const server = await serve(t);
+  for (const op of loadContract().operations) {
+    const problem = await server.problem(op.method, `${op.path.replace(/\{[^}]+\}/g, '154')}?nonsense=1`, 400, 'unknown-parameter');
+    assert.match(problem.detail, /nonsense/, op.id);
+  }
+});
+
 test('no request of thousands breaks the server or the document', async (t) => {
   const random = new Random(seedOf(t));
   const server = await serve(t);
