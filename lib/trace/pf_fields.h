@@ -32,7 +32,14 @@ enum {
     TP_PF_X_PACKET_BLANK = 9905,   /* bytes; was damaged and is to be skipped */
     TP_PF_X_PACKET_VERSION = 9903, /* uint32: the sequence is ours, of this version */
     TP_PF_X_PACKET_INFO = 9904,    /* string: what a download says of itself, JSON */
-    TP_PF_X_PACKET_MERGED = 9906   /* bool: a stream of several in one download */
+    TP_PF_X_PACKET_MERGED = 9906,  /* bool: a stream of several in one download */
+    TP_PF_X_PACKET_NATIVE = 9907   /* Native: see native_batch.h */
+};
+
+/* Native: what a linked producer says of a batch. */
+enum {
+    TP_PF_X_NATIVE_EVENTS = 1,        /* fixed64 */
+    TP_PF_X_NATIVE_CLOCK_ERROR_NS = 2 /* fixed64; of the snapshot beside it */
 };
 
 #define TP_PF_SEQUENCE_CLEARED 1u /* bits of sequence_flags */
