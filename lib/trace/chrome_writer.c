@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/json_write.h"
 #include "trace/chrome_cache.h"
+#include "trace/id2.h"
 #include "trace/merge.h"
 #include "trace/stream_index.h"
 
@@ -28,6 +29,7 @@ struct tp_chrome_writer {
     int64_t base_ns;
     bool has_events;
     struct tp_chrome_cache cache;
+    struct tp_buf extra; /* of an event whose id2 is told apart */
 };
 
 int tp_chrome_writer_new(const struct tp_merge *merge, int64_t base_ns,
@@ -48,6 +50,7 @@ void tp_chrome_writer_free(struct tp_chrome_writer *w)
     if (w == NULL)
         return;
     tp_chrome_cache_fini(&w->cache);
+    tp_buf_fini(&w->extra);
     free(w);
 }
 
@@ -254,9 +257,25 @@ static inline int write_event(struct tp_chrome_writer *w, const struct tp_event 
     return TP_OK;
 }
 
+/* Write an event of a merge that has members of its own, of which id2 is one. */
+static int write_apart(struct tp_chrome_writer *w, const struct tp_event *ev,
+                       struct tp_buf *out, struct tp_err *err)
+{
+    const struct tp_merge_stream *stream = &w->cache.merge->streams[w->cache.stream];
+    struct tp_event apart = *ev;
+    bool is_changed;
+    int rc = tp_id2_separate(ev, stream->index->stream_no, &w->extra, &is_changed, err);
+
+    if (rc == TP_OK && is_changed)
+        apart.extra = (struct tp_str){w->extra.data, w->extra.len};
+    return rc == TP_OK ? write_event(w, &apart, true, out, err) : rc;
+}
+
 int tp_chrome_writer_event(struct tp_chrome_writer *w, const struct tp_event *ev,
                            struct tp_buf *out, struct tp_err *err)
 {
+    if (ev->extra.len > 0 && w->cache.merge->is_merged)
+        return write_apart(w, ev, out, err);
     return write_event(w, ev, true, out, err);
 }
 

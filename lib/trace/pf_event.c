@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "trace/id2.h"
 #include "trace/pf_encode.h"
 #include "trace/pf_fields.h"
 #include "trace/pf_reader_state.h"
@@ -215,16 +216,33 @@ static bool find_time(struct tp_pf_reader *r, struct tp_pf_sequence *q,
     return true;
 }
 
+static int separate_id2(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
+                        struct tp_event *ev, struct tp_err *err)
+{
+    bool is_changed;
+    int rc;
+
+    r->text.limit_bytes = 0;
+    rc = tp_id2_separate(ev, q->id, &r->text, &is_changed, err);
+    if (rc != TP_OK || !is_changed)
+        return rc;
+    return tp_pf_reader_keep(r, (struct tp_str){r->text.data, r->text.len}, &ev->extra,
+                             err);
+}
+
 /* Keep the ids of the streams of a merged download apart, as one in Chrome's format
  * does. */
 static int separate_id(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
-                       struct tp_id *id, struct tp_err *err)
+                       struct tp_event *ev, struct tp_err *err)
 {
+    struct tp_id *id = &ev->id;
     char number[48];
     int n;
 
-    if (!q->is_merged || id->kind == TP_ID_NONE)
+    if (!q->is_merged)
         return TP_OK;
+    if (id->kind == TP_ID_NONE)
+        return separate_id2(r, q, ev, err);
     if (id->kind == TP_ID_NUMBER && (uint64_t)id->number < 1ULL << 40 && q->id < 8192) {
         id->number |= (int64_t)q->id << 40;
         return TP_OK;
@@ -258,7 +276,7 @@ static int interpret_private(struct tp_pf_reader *r, const struct tp_pf_sequence
     ev->kind = raw->is_ghost ? TP_EVENT_BEGIN : (enum tp_event_kind)raw->kind;
     ev->phase = tp_pf_usual_phase[ev->kind];
     complete(r, raw, ev);
-    rc = separate_id(r, q, &ev->id, err);
+    rc = separate_id(r, q, ev, err);
     return rc == TP_OK ? find_track(r, q, raw, ev, err) : rc;
 }
 
@@ -287,7 +305,7 @@ int tp_pf_reader_interpret(struct tp_pf_reader *r, struct tp_pf_sequence *q,
         return TP_OK;
     }
     complete(r, raw, ev);
-    rc = separate_id(r, q, &ev->id, err);
+    rc = separate_id(r, q, ev, err);
     return rc == TP_OK ? find_track(r, q, raw, ev, err) : rc;
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { eventsOf, slice } from './lib/events.mjs';
+import { TraceProcessor } from './lib/perfetto.mjs';
 import { serve } from './lib/server.mjs';
 
 const key = (base, e) => [e.ph, e.cat, e.name, e.ts, e.dur, JSON.stringify(e.args ?? {}), String(e.id ?? '')].join('|');
@@ -31,6 +32,28 @@ test('slices, arguments, counters, instants, flows and asynchronous events survi
   await server.stopTrace(id);
   await roundTrip(server, id, 'events');
   await roundTrip(server, id, 'files');
+});
+
+test('a merged download keeps its names and ranks, and its operations apart', async (t) => {
+  const server = await serve(t);
+  const { id } = await server.createTrace({});
+  const operation = (id2) => ['b', 'e'].map((ph, i) => ({ ph, cat: 'op', name: Object.keys(id2)[0], pid: 1, tid: 1, ts: i, id2 }));
+  const named = (rank) => [{ ph: 'M', name: 'process_name', pid: 1, tid: 0, args: { name: `trainer ${rank}` } }, slice('a', 1, 10)];
+  for (const rank of [0, 3]) await server.events(id, [...named(rank), ...operation({ global: '0x5' }), ...operation({ local: '0x5' })], { rank });
+  await server.stopTrace(id);
+  const copy = await server.createTrace({});
+  const headers = { 'content-type': 'application/x-perfetto-trace' };
+  await server.expect('POST', `/traces/${copy.id}/files`, [201], { body: await server.download(id, '?format=perfetto'), headers });
+  await server.stopTrace(copy.id);
+  for (const out of [await server.downloadChrome(id), await server.downloadChrome(copy.id)]) {
+    const ids = (name, of) => new Set(eventsOf(out).filter((e) => e.name === name).map(of)).size;
+    assert.deepEqual([ids('a', (e) => e.pid), ids('global', (e) => e.id2.global), ids('local', (e) => `${e.pid} ${e.id2.local}`)], [2, 2, 2]);
+    const names = out.traceEvents.filter((e) => e.name === 'process_name').map((e) => e.args.name);
+    for (const rank of [0, 3]) assert.ok(names.some((n) => n.includes(`trainer ${rank}`)), String(names));
+  }
+  const judge = await TraceProcessor.load(await server.download(copy.id, '?format=perfetto'));
+  assert.deepEqual(await judge.errors(), []);
+  assert.equal((await judge.query("select count(*) as n from slice where dur = 1000 and category = 'op'"))[0].n, 4n);
 });
 
 test('what is no Perfetto is refused and leaves nothing', async (t) => {

@@ -215,6 +215,17 @@ static void test_a_merge_maps_pids_and_ids(void **state)
     write_event(&p, &ev);
     check_out(&p, ",\n{\"ph\":\"s\",\"pid\":10000001,\"tid\":7,\"ts\":0.000,"
                   "\"id\":\"2:0x\\\"f\"}");
+    ev = (struct tp_event){.kind = TP_EVENT_ASYNC_END,
+                           .ts_ns = 1000,
+                           .track = &track,
+                           .extra = STR("\"id2\":{\"global\":\"0x5\"},\"x\":1")};
+    write_event(&p, &ev);
+    check_out(&p, ",\n{\"ph\":\"e\",\"pid\":10000001,\"tid\":7,\"ts\":0.000,"
+                  "\"id2\":{\"global\":\"2:0x5\"},\"x\":1}");
+    ev.extra = (struct tp_str)STR("\"id2\":{\"local\":\"0x5\"}");
+    write_event(&p, &ev);
+    check_out(&p, ",\n{\"ph\":\"e\",\"pid\":10000001,\"tid\":7,\"ts\":0.000,"
+                  "\"id2\":{\"local\":\"0x5\"}}");
     plan_close(&p);
 }
 
