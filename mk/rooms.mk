@@ -3,7 +3,8 @@
 # build/include/<room>/ holds a symbolic link for each room that <room> may include, so
 # that "core/registry.h" is found from the engine and is not found from base. A room
 # that does not exist yet has no link. tests/lint/layers checks the same table in the
-# text, where a room would otherwise reach another one by a relative path.
+# text, where a room would otherwise reach another one by a relative path. The public
+# headers of the producer are <traceplane/...> here as where they are installed.
 
 LIB_ROOMS := base core trace kineto store engine producer
 ROOMS := $(LIB_ROOMS) api server cli
@@ -35,6 +36,8 @@ build/include/$1/.made: mk/rooms.mk
 	    case $$$$room in \
 	    api|server|cli) ln -s ../../../$$$$room $$(@D)/$$$$room ;; \
 	    support) ln -s ../../../tests/support $$(@D)/support ;; \
+	    producer) ln -s ../../../lib/producer $$(@D)/producer; \
+	        ln -s ../../../lib/producer $$(@D)/traceplane ;; \
 	    *) ln -s ../../../lib/$$$$room $$(@D)/$$$$room ;; \
 	    esac; \
 	done

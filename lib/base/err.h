@@ -9,6 +9,9 @@
 #ifndef TP_BASE_ERR_H
 #define TP_BASE_ERR_H
 
+/* The public header of the producer library repeats these two; see traceplane.h. */
+#ifndef TP_ERR_DEFINED
+#define TP_ERR_DEFINED
 /*
  * Append only: the numbers are part of the C ABI. The comment says what the
  * caller may conclude; api/status.c turns them into HTTP statuses.
@@ -35,6 +38,7 @@ struct tp_err {
     int code;                           /* enum tp_code of the last failure */
     char message[TP_ERR_MESSAGE_BYTES]; /* one English sentence, no full stop */
 };
+#endif
 
 /*
  * Record a failure and return its code, for `return tp_fail(err, ...)`.
