@@ -88,7 +88,7 @@ int tp_stream_blobs_append(struct tp_stream *s, const struct tp_ingest_result *b
 {
     struct tp_frame frame = {.has_seq = has_seq,
                              .seq = seq,
-                             .has_base = batch->add_ns != 0,
+                             .has_base = batch->has_clock,
                              .base_ns = batch->add_ns,
                              .counts = batch->counts};
     struct tp_stream_payload payload = {0};

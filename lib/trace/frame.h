@@ -28,8 +28,10 @@ struct tp_frame {
     uint32_t crc32c;        /* of the payload, see tp_frame_crc() */
     bool has_seq;           /* the batch was numbered by its sender */
     uint64_t seq;           /* with has_seq */
-    bool has_base;          /* the source named a base */
-    int64_t base_ns; /* add to every timestamp of the payload; 0 without has_base */
+    bool has_base;   /* the batch says what its times count from: it named a base, or
+                        its clock is its format's */
+    int64_t base_ns; /* add to every timestamp of the payload; 0 without has_base, and
+                        when that was done before */
     struct tp_counts counts; /* of this batch */
 };
 

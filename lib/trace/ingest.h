@@ -74,6 +74,8 @@ struct tp_ingest_result {
     uint64_t payload_bytes;
     uint32_t crc32c; /* of the payload */
     int64_t add_ns;  /* to add to each time in the payload */
+    bool has_clock;  /* its times mean something by themselves: the source named a
+                        base, or is Perfetto */
     bool has_base;   /* the source named a base, base_ns */
     int64_t base_ns;
     uint64_t members;                              /* top-level members kept */

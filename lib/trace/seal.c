@@ -25,6 +25,7 @@
 
 #define READ_BYTES (256u << 10) /* what is read stays in the cache of a core */
 #define PROGRESS_EVENTS 65536
+#define RELATIVE_NS (INT64_C(1) << 53) /* 104 days: times from here on are absolute */
 #define KEYS_MAX 65536 /* of the reader's numbers, those from here on are not mapped */
 
 struct seal {
@@ -46,6 +47,7 @@ struct seal {
     uint8_t *keys;       /* by the reader's number of an argument's name: the one in the
                       sealed stream, or 0: to be asked for */
     int64_t add_ns;      /* to each time of the frame at hand */
+    bool has_clock;      /* of the frame at hand: it says what its times count from */
     bool is_frame_lost;  /* its header is damaged */
     uint64_t n_promised; /* events that the frames say they hold */
     uint64_t n_read;     /* events that were read of them */
@@ -102,10 +104,19 @@ static const struct tp_track *track_of(uint32_t index, void *arg)
     return tp_track_pages_find(&s->tracks, index);
 }
 
+/* What is to be added to a time of the frame at hand. A batch that names no base counts
+ * from the one that its stream has named, unless the time is an absolute one. */
+static inline int64_t base_of(const struct seal *s, int64_t ts_ns)
+{
+    if (__builtin_expect(s->has_clock || !s->result.index.has_base, 1))
+        return s->add_ns;
+    return ts_ns < RELATIVE_NS ? s->result.index.base_ns : 0;
+}
+
 static int take_meta(struct seal *s, const struct tp_event *ev, struct tp_err *err)
 {
     bool has_ts = ev->ts_ns != 0;
-    int64_t ts_ns = has_ts ? clamp_time(s, ev->ts_ns, s->add_ns) : 0;
+    int64_t ts_ns = has_ts ? clamp_time(s, ev->ts_ns, base_of(s, ev->ts_ns)) : 0;
     bool is_note = false;
     bool is_kept = true;
     int rc = tp_metas_add(&s->metas, ev, ts_ns, has_ts, &is_note, &is_kept, err);
@@ -125,7 +136,7 @@ static int place_event(struct seal *s, const struct tp_track *track,
 
     if (rc != TP_OK)
         return rc;
-    ev->ts_ns = clamp_time(s, ev->ts_ns, s->add_ns);
+    ev->ts_ns = clamp_time(s, ev->ts_ns, base_of(s, ev->ts_ns));
     if (ev->dur_ns > INT64_MAX - ev->ts_ns) {
         ev->dur_ns = INT64_MAX - ev->ts_ns;
         s->result.index.clamped++;
@@ -240,6 +251,7 @@ static int on_frame(struct tp_str bytes, struct tp_err *err, void *arg)
         return TP_OK;
     }
     s->add_ns = frame.base_ns;
+    s->has_clock = frame.has_base;
     s->n_promised += frame.counts.stored;
     return TP_OK;
 }

@@ -81,3 +81,16 @@ test('parameters say whose data it is', async (t) => {
   const p = await server.problem('POST', `/traces/${id}/events?ranks=1`, 400, 'unknown-parameter', { body: [] });
   assert.match(p.detail, /rank/);
 });
+
+test('a batch without a base counts from that of its stream', async (t) => {
+  const { server, id } = await recording(t);
+  const base = '1795982590000000000';
+  await send(server, id, `{"baseTimeNanoseconds":${base},"traceEvents":[${JSON.stringify(slice('a', 5, 1))}]}`);
+  await server.kill();
+  const again = await serve(t, { dataDir: server.dataDir });
+  await again.events(id, [slice('b', 9, 1)]);
+  assert.equal((await again.stopTrace(id)).outcome, 'complete');
+  const text = (await again.download(id)).toString();
+  assert.ok(text.includes(`"baseTimeNanoseconds": ${base}`), text.slice(0, 500));
+  assert.deepEqual(JSON.parse(text).traceEvents.filter((e) => e.ph === 'X').map((e) => [e.name, e.ts]), [['a', 5], ['b', 9]]);
+});

@@ -35,7 +35,7 @@ static int append_frame(struct tp_blobs *blobs, const struct tp_ingest_result *r
 {
     struct tp_frame frame = {.payload_bytes = r->payload_bytes,
                              .crc32c = r->crc32c,
-                             .has_base = r->has_base,
+                             .has_base = r->has_clock,
                              .base_ns = r->add_ns,
                              .counts = r->counts};
     char head[TP_FRAME_BYTES];

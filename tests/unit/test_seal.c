@@ -154,6 +154,35 @@ static void test_metadata_members_and_base_are_in_the_index(void **state)
     stream_rig_fini(&rig);
 }
 
+#define SLICE_AT(name, ts) \
+    "{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" ts ",\"dur\":1}"
+
+static void test_a_batch_without_a_base_counts_from_that_of_its_stream(void **state)
+{
+    static const char *const names[] = {
+        /* the base in front of the events, and behind them */
+        "{\"baseTimeNanoseconds\":1795982590000000000,"
+        "\"traceEvents\":[" SLICE_AT("first", "5") "]}",
+        "{\"traceEvents\":[" SLICE_AT(
+            "first", "5") "],\"baseTimeNanoseconds\":1795982590000000000}"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct stream_rig rig = {0};
+
+        check(&rig,
+              BODIES("[" SLICE_AT("before", "7") "]", names[i],
+                     "[" SLICE_AT("relative", "9") "]",
+                     "[" SLICE_AT("absolute", "1795982590000011.5") "]"),
+              "X  before 1/1 7000+1000\n"
+              "X  first 1/1 1795982590000005000+1000\n"
+              "X  relative 1/1 1795982590000009000+1000\n"
+              "X  absolute 1/1 1795982590000011500+1000\n");
+        assert_int_equal(rig.sealed.index.base_ns, 1795982590000000000);
+        stream_rig_fini(&rig);
+    }
+}
+
 static void test_types_names_and_series_are_in_the_index(void **state)
 {
     struct stream_rig rig = {0};
@@ -426,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_slices_that_cross_are_on_lanes),
         cmocka_unit_test(test_flows_follow_the_slices_of_their_time),
         cmocka_unit_test(test_metadata_members_and_base_are_in_the_index),
+        cmocka_unit_test(test_a_batch_without_a_base_counts_from_that_of_its_stream),
         cmocka_unit_test(test_types_names_and_series_are_in_the_index),
         cmocka_unit_test(test_pairs_that_are_too_short_are_filtered),
         cmocka_unit_test(test_times_out_of_range_are_moved_into_it),
