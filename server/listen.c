@@ -159,26 +159,54 @@ static int add_tcp(struct tp_listeners *set, union address *a, size_t n_fds,
     return append_listener(set, &l, err);
 }
 
-/* Remove a socket file that no process listens on any more. */
+/*
+ * Remove a socket file that no process has open any more. Only a connection that is
+ * refused says so: a datagram socket, or one of another user, gives other errors.
+ */
 static int clear_stale(const struct sockaddr_un *sun, struct tp_err *err)
 {
     struct stat st;
+    bool is_stale;
     int fd;
-    int rc;
 
     if (lstat(sun->sun_path, &st) != 0)
         return TP_OK;
     if (!S_ISSOCK(st.st_mode))
         return tp_fail(err, TP_EEXIST, "'%s' is there and is no socket", sun->sun_path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return tp_fail(err, TP_EIO, "cannot make a socket: %m");
-    rc = connect(fd, (const struct sockaddr *)sun, sizeof(*sun));
+    is_stale = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0 &&
+               errno == ECONNREFUSED;
     close(fd);
-    if (rc == 0)
+    if (!is_stale)
         return tp_fail(err, TP_EEXIST, "'%s' is in use by another program",
                        sun->sun_path);
     unlink(sun->sun_path);
+    return TP_OK;
+}
+
+/* Bind and listen; *out is the socket. */
+static int open_unix(const struct sockaddr_un *sun, int *out, struct tp_err *err)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t mask;
+    int rc;
+
+    if (fd < 0)
+        return tp_fail(err, TP_EIO, "cannot make a socket: %m");
+    /* Whoever may connect may do everything: only the same user. */
+    mask = umask(0177);
+    rc = bind(fd, (const struct sockaddr *)sun, sizeof(*sun));
+    umask(mask);
+    if (rc != 0 || listen(fd, BACKLOG) != 0) {
+        tp_fail(err, TP_EIO, "cannot listen on unix:%s: %m", sun->sun_path);
+        close(fd);
+        if (rc == 0)
+            unlink(sun->sun_path);
+        return TP_EIO;
+    }
+    *out = fd;
     return TP_OK;
 }
 
@@ -186,9 +214,7 @@ static int add_unix(struct tp_listeners *set, const char *path, struct tp_err *e
 {
     struct sockaddr_un sun = {.sun_family = AF_UNIX};
     struct tp_listener l = {.is_unix = true};
-    mode_t mask;
     int rc;
-    int fd;
 
     if (*path == '\0' || strlen(path) >= sizeof(sun.sun_path))
         return tp_fail(err, TP_EINVAL,
@@ -200,26 +226,18 @@ static int add_unix(struct tp_listeners *set, const char *path, struct tp_err *e
     if (rc != TP_OK)
         return rc;
     l.fds = calloc(1, sizeof(*l.fds));
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l.fds == NULL || fd < 0) {
-        free(l.fds);
-        if (fd >= 0)
-            close(fd);
+    if (l.fds == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for %s", l.text);
-    }
-    /* Whoever may connect may do everything: only the same user. */
-    mask = umask(0177);
-    rc = bind(fd, (const struct sockaddr *)&sun, sizeof(sun));
-    umask(mask);
-    if (rc != 0 || listen(fd, BACKLOG) != 0) {
-        rc = tp_fail(err, TP_EIO, "cannot listen on %s: %m", l.text);
-        close(fd);
+    rc = open_unix(&sun, l.fds, err);
+    if (rc != TP_OK) {
         free(l.fds);
         return rc;
     }
-    l.fds[0] = fd;
     l.n_fds = 1;
-    return append_listener(set, &l, err);
+    rc = append_listener(set, &l, err);
+    if (rc != TP_OK)
+        unlink(path);
+    return rc;
 }
 
 static bool parse_port(const char *s, uint16_t *out)
@@ -264,7 +282,7 @@ static int add_localhost(struct tp_listeners *set, uint16_t port, size_t n_fds,
 {
     union address v4 = {.v4 = {.sin_family = AF_INET, .sin_port = htons(port)}};
     union address v6 = {.v6 = {.sin6_family = AF_INET6}};
-    struct tp_err ignored = {0};
+    struct tp_err of_v6 = {0};
     int rc;
 
     v4.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -274,10 +292,11 @@ static int add_localhost(struct tp_listeners *set, uint16_t port, size_t n_fds,
     /* The same port for both, also when it was picked; without IPv6 v4 is enough. */
     v6.v6.sin6_port = v4.v4.sin_port;
     v6.v6.sin6_addr = in6addr_loopback;
-    rc = add_tcp(set, &v6, n_fds, &ignored);
-    if (rc == TP_EEXIST && port != 0)
-        return tp_fail(err, TP_EEXIST, "%s", ignored.message);
-    return TP_OK;
+    rc = add_tcp(set, &v6, n_fds, &of_v6);
+    if (rc == TP_OK || rc == TP_EIO || (rc == TP_EEXIST && port == 0))
+        return TP_OK;
+    close_fds(&set->items[--set->n]);
+    return tp_fail(err, rc, "%s", of_v6.message);
 }
 
 int tp_listen_add(struct tp_listeners *set, const char *text, size_t n_fds,
