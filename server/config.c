@@ -141,7 +141,7 @@ static bool is_choice(const char *choices, const char *text)
 
     for (const char *p = choices; p != NULL && n > 0; p = strchr(p, '|')) {
         p += *p == '|';
-        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0'))
+        if (strcspn(p, "|") == n && memcmp(p, text, n) == 0)
             return true;
     }
     return false;
@@ -232,17 +232,38 @@ static int load_line(struct tp_config *c, char *line, struct tp_err *err)
     return set_by_name(c, tp_str_of(name), trim(eq + 1), FROM_FILE, err);
 }
 
+/*
+ * Read one line of at most LINE_BYTES - 2 bytes. False at the end of the file. What
+ * fgets() leaves alone stays '\n', so that the last NUL is its own, and one before it
+ * came from the file.
+ */
+static bool read_line(FILE *f, char *line, const char **mistake)
+{
+    const char *end;
+
+    memset(line, '\n', LINE_BYTES);
+    if (fgets(line, LINE_BYTES, f) == NULL)
+        return false;
+    end = memrchr(line, '\0', LINE_BYTES);
+    if (end == line + LINE_BYTES - 1)
+        *mistake = "the line is too long";
+    else if (strlen(line) < (size_t)(end - line))
+        *mistake = "the line holds a NUL";
+    return true;
+}
+
 static int load_file(struct tp_config *c, const char *path, struct tp_err *err)
 {
     FILE *f = fopen(path, "re");
+    const char *mistake = NULL;
     char line[LINE_BYTES];
     int rc = TP_OK;
 
     if (f == NULL)
         return tp_fail(err, TP_EIO, "cannot read '%s': %m", path);
-    for (unsigned n = 1; rc == TP_OK && fgets(line, sizeof(line), f) != NULL; n++) {
-        if (strlen(line) == sizeof(line) - 1)
-            rc = tp_fail(err, TP_EINVAL, "the line is too long");
+    for (unsigned n = 1; rc == TP_OK && read_line(f, line, &mistake); n++) {
+        if (mistake != NULL)
+            rc = tp_fail(err, TP_EINVAL, "%s", mistake);
         else
             rc = load_line(c, line, err);
         if (rc != TP_OK)
