@@ -112,7 +112,11 @@ int tp_workers_start(struct tp_engine *engine, size_t n_sealers,
     w->last = &w->first;
     w->pokes = 1; /* what a restart left is work from the beginning */
     w->threads = calloc(n, sizeof(*w->threads));
-    for (; w->threads != NULL && w->n_threads < n; w->n_threads++)
+    if (w->threads == NULL) {
+        tp_workers_free(w);
+        return tp_fail(err, TP_ENOMEM, "no memory for %zu worker threads", n);
+    }
+    for (; w->n_threads < n; w->n_threads++)
         if (pthread_create(&w->threads[w->n_threads], NULL, run, w) != 0)
             break;
     if (w->n_threads < n) {
