@@ -61,7 +61,7 @@ static const struct tp_route routes[] = {
      PARAMS("producer", "rank", "world_size", "host", "pid", "seq"),
      .body = TP_BODY_EVENTS},
     {TP_METHOD_POST, "/traces/{id}/files", "postFile", tp_rest_commit_upload,
-     PARAMS("producer", "rank", "world_size", "host", "pid", "name"),
+     PARAMS("producer", "rank", "world_size", "host", "pid", "name", "seq"),
      .body = TP_BODY_FILE, AUDITED},
     {TP_METHOD_GET, "/traces/{id}/download", "downloadTrace", tp_rest_download_trace,
      PARAMS("format", "compress", "ranks", "types", "from", "to"), SLOW},

@@ -16,6 +16,8 @@
 struct tp_err;
 struct tp_problem;
 
+#define TP_FILE_NAME_BYTES 255 /* longest name of a file that is uploaded */
+
 /* A job name: 1 to 63 of [A-Za-z0-9._-], no dot in front. *job, when empty, becomes
  * "default". */
 int tp_check_job(struct tp_str *job, struct tp_problem *problem, struct tp_err *err);

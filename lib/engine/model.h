@@ -110,6 +110,8 @@ struct tp_stream {
     struct tp_identity who;
     bool is_file;
     char *file_name; /* may be NULL */
+    bool has_seq;    /* of a file: it was sent with this number, */
+    uint64_t seq;    /* by which a repeat is known */
     enum tp_stream_state state;
     size_t n_uploads;     /* open ones */
     uint64_t found_bytes; /* at the start: of its sealed blob and its index */

@@ -1,5 +1,6 @@
 #include "engine/streams.h"
 
+#include "engine/check.h"
 #include "engine/objects.h"
 
 /* Whether a member was told to write to that stream. */
@@ -42,6 +43,7 @@ static int get_stream(struct tp_trace *t, const struct tp_row_identity *who,
     if (rc != TP_OK)
         return rc;
     s->is_file = is_file;
+    s->has_seq = false;
     *out = s;
     return TP_OK;
 }
@@ -70,6 +72,26 @@ int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
                         struct tp_problem *problem, struct tp_err *err)
 {
     return get_stream(t, who, true, file_name, out, problem, err);
+}
+
+struct tp_stream *tp_streams_find_file(const struct tp_trace *t,
+                                       const struct tp_row_identity *who,
+                                       struct tp_str file_name, uint64_t seq)
+{
+    char name[TP_FILE_NAME_BYTES + 1];
+
+    tp_check_file_name(file_name, name);
+    for (size_t i = 0; i < t->n_streams; i++) {
+        struct tp_stream *s = t->streams[i];
+
+        if (s->is_file && s->has_seq && s->seq == seq &&
+            (s->state != TP_STREAM_HIDDEN || s->n_uploads > 0) &&
+            (who->rank < 0 || who->rank == s->who.rank) &&
+            tp_str_is(who->name, s->who.name) &&
+            tp_str_is(tp_str_of(s->file_name), name))
+            return s;
+    }
+    return NULL;
 }
 
 static bool is_meant(const struct tp_producer *p, const struct tp_row_identity *who)

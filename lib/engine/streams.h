@@ -25,6 +25,15 @@ int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,
                         struct tp_problem *problem, struct tp_err *err);
 
 /*
+ * The stream of a file that has come, or is on its way, from that producer and rank
+ * under the same name and number; NULL when there is none. A rank that was not said may
+ * have been read from the file since.
+ */
+struct tp_stream *tp_streams_find_file(const struct tp_trace *t,
+                                       const struct tp_row_identity *who,
+                                       struct tp_str file_name, uint64_t seq);
+
+/*
  * Find out who a client means by name and rank: a registered producer of the job by
  * name or id, whose identity is then taken, or nobody.
  *

@@ -27,7 +27,6 @@
 #include "engine/upload_form.h"
 #include "engine/upload_state.h"
 
-#define FILE_NAME_BYTES 255
 #define NAME_BYTES 127
 
 static int check_request(struct tp_engine *e, const struct tp_upload_request *r,
@@ -42,8 +41,8 @@ static int check_request(struct tp_engine *e, const struct tp_upload_request *r,
         rc = tp_check_text("host", r->host, "max-label-bytes", e->limits.label_bytes,
                            problem, err);
     if (rc == TP_OK)
-        rc = tp_check_text("name", r->file_name, "file name", FILE_NAME_BYTES, problem,
-                           err);
+        rc = tp_check_text("name", r->file_name, "file name", TP_FILE_NAME_BYTES,
+                           problem, err);
     return rc;
 }
 
@@ -93,12 +92,31 @@ static struct tp_row_identity sender(const struct tp_upload_request *r, char *na
     return who;
 }
 
+/* A file has a stream of its own, but for one that is sent again. */
+static int attach_file(struct tp_upload *u, struct tp_trace *t,
+                       const struct tp_row_identity *who, struct tp_str file_name,
+                       struct tp_problem *problem, struct tp_err *err)
+{
+    int rc;
+
+    if (u->has_seq)
+        u->stream = tp_streams_find_file(t, who, file_name, u->seq);
+    if (u->stream != NULL)
+        return TP_OK;
+    rc = tp_streams_for_file(t, who, file_name, &u->stream, problem, err);
+    if (rc == TP_OK) {
+        u->stream->has_seq = u->has_seq;
+        u->stream->seq = u->seq;
+    }
+    return rc;
+}
+
 /* Tie an upload to its trace and stream. The control lock is held. */
 static int attach(struct tp_upload *u, struct tp_str trace_id,
                   const struct tp_upload_request *r, struct tp_problem *problem,
                   struct tp_err *err)
 {
-    char name[FILE_NAME_BYTES + 1];
+    char name[TP_FILE_NAME_BYTES + 1];
     struct tp_row_identity who = sender(r, name, sizeof(name));
     struct tp_trace *t;
     int rc = tp_trace_find(u->e, trace_id, &t, problem, err);
@@ -110,7 +128,7 @@ static int attach(struct tp_upload *u, struct tp_str trace_id,
     if (r->kind == TP_UPLOAD_FILE || tp_stream_find(t, who.name, who.rank) == NULL)
         tp_streams_identify(t->job, u->e, &who);
     if (r->kind == TP_UPLOAD_FILE)
-        rc = tp_streams_for_file(t, &who, r->file_name, &u->stream, problem, err);
+        rc = attach_file(u, t, &who, r->file_name, problem, err);
     else
         rc = tp_streams_for_events(t, &who, &u->stream, problem, err);
     if (rc != TP_OK)
@@ -145,7 +163,7 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
     u->kind = request->kind;
     u->form = request->form;
     u->encoding = request->encoding;
-    u->has_seq = request->has_seq && request->kind == TP_UPLOAD_EVENTS;
+    u->has_seq = request->has_seq;
     u->seq = request->seq;
     tp_lock_take(&e->lock);
     rc = attach(u, trace_id, request, problem, err);

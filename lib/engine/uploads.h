@@ -54,9 +54,10 @@ struct tp_upload_request {
     uint32_t world_size;
     struct tp_str host;
     int64_t pid;
-    bool has_seq;            /* events only: makes repeats harmless */
-    uint64_t seq;            /* each batch of one producer has a number of its own */
-    struct tp_str file_name; /* up to 255 bytes; for show only */
+    bool has_seq;            /* makes repeats harmless */
+    uint64_t seq;            /* each batch of one producer has a number of its own; each
+                                file has one among those of its producer and name */
+    struct tp_str file_name; /* up to 255 bytes; for show, and to know a repeat */
 };
 
 /* What came of an upload. Plain data. accepted + filtered + rejected + dropped = posted

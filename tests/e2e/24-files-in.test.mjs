@@ -47,6 +47,26 @@ test('a bomb is refused and nothing of it stays', async (t) => {
   assert.equal((await server.stopTrace(id)).counts.stored, 0);
 });
 
+test('a file that is sent again with its number is there once, also after a kill', async (t) => {
+  const { server, id } = await recording(t);
+  const post = async (s, query, ranked = true) => (await s.expect('POST', `/traces/${id}/files?name=a.json${query}`, [201], { body: ranked ? file(10) : JSON.stringify(slices(10)) })).json();
+  const told = (reply) => [reply.stream, reply.duplicate, reply.accepted];
+  assert.deepEqual(told(await post(server, '&seq=7')), [1, false, 10]);
+  assert.deepEqual(told(await post(server, '&seq=7')), [1, true, 10]);
+  const both = await Promise.all([post(server, '&rank=3&seq=1', false), post(server, '&rank=3&seq=1', false)]);
+  assert.deepEqual(both.map((r) => r.stream), [2, 2]);
+  assert.equal(both.filter((r) => r.duplicate).length, 1);
+  await server.kill();
+  const again = await serve(t, { dataDir: server.dataDir });
+  assert.deepEqual(told(await post(again, '&seq=7')), [1, true, 10]);
+  assert.deepEqual(told(await post(again, '&seq=8')), [3, false, 10]);
+  assert.deepEqual(told(await post(again, '')), [4, false, 10]);
+  assert.deepEqual(told(await post(again, '')), [5, false, 10]);
+  const reply = (await again.expect('POST', `/traces/${id}/files?name=b.json&seq=7`, [201], { body: file(10) })).json();
+  assert.deepEqual(told(reply), [6, false, 10]);
+  assert.deepEqual([(await again.stopTrace(id)).counts.stored, 60], [60, 60]);
+});
+
 test('a name of a path stays a name', async (t) => {
   const { server, id } = await recording(t);
   await server.expect('POST', `/traces/${id}/files?name=${encodeURIComponent('../../../etc/passwd')}`, [201], { body: file(1) });

@@ -68,6 +68,40 @@ static void test_the_same_seq_again_is_a_duplicate_that_adds_nothing(void **stat
     assert_int_equal(api_int(a, "counts.emitted"), 1);
 }
 
+static void test_a_file_sent_again_is_known_by_seq_sender_and_name(void **state)
+{
+    static const struct {
+        const char *query;
+        int stream;
+        bool is_duplicate;
+    } cases[] = {
+        {"producer=p&rank=0&seq=4&name=x/a.json", 1, false},
+        {"producer=p&rank=0&seq=4&name=x/a.json", 1, true},
+        {"producer=p&seq=4&name=a.json", 1, true}, /* the rank was not said again */
+        {"producer=p&rank=1&seq=4&name=a.json", 2, false},
+        {"producer=q&rank=0&seq=4&name=a.json", 3, false},
+        {"producer=p&rank=0&seq=5&name=a.json", 4, false},
+        {"producer=p&rank=0&seq=4&name=b.json", 5, false},
+        {"producer=p&rank=0&name=a.json", 6, false},
+        {"producer=p&rank=0&name=a.json", 7, false},
+        {"producer=p&rank=1&seq=4&name=a.json", 2, true},
+    };
+    struct api_rig *a = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    start_trace(a, id);
+    api_post(a, ONE_EVENT, "/v1/traces/%s/events?producer=p&rank=0&seq=4", id);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        api_post(a, ONE_EVENT, "/v1/traces/%s/files?%s", id, cases[i].query);
+        api_expect_json(a, 201);
+        if (api_int(a, "stream") != cases[i].stream + 1 ||
+            json_object_get_boolean(api_at(a, "duplicate")) != cases[i].is_duplicate)
+            fail_msg("%s: stream %d", cases[i].query, (int)api_int(a, "stream"));
+    }
+    api_get(a, "/v1/traces/%s", id);
+    assert_int_equal(api_int(a, "counts.emitted"), 8);
+}
+
 static void test_each_form_of_events_is_taken_by_its_content_type(void **state)
 {
     static const struct {
@@ -286,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         api_test(test_pieces_of_any_size_give_the_same_answer),
         api_test(test_the_same_seq_again_is_a_duplicate_that_adds_nothing),
+        api_test(test_a_file_sent_again_is_known_by_seq_sender_and_name),
         api_test(test_each_form_of_events_is_taken_by_its_content_type),
         api_test(test_other_content_types_are_415_with_those_that_are_taken),
         api_test(test_gzipped_events_and_files_are_inflated_on_the_way),
