@@ -102,22 +102,50 @@ export function difference(wanted, got) {
 
 const sliceKey = (s) => `${s.ts} + ${s.dur} ${s.cat} ${JSON.stringify(s.name)}`;
 
+// The arguments of slices as the judge has them, by arg_set_id, with the keys that flatten() gives.
+async function argumentsOf(judge, prefix, every) {
+  const args = new Map();
+  const values = await judge.query(`select a.arg_set_id as id, a.key, a.int_value as i, a.string_value as s, a.real_value as r from args a
+    where a.key like '${prefix}.%' and a.arg_set_id in (select arg_set_id from slice where ts % ${every} = 0)`);
+  for (const v of values) {
+    if (!args.has(v.id)) args.set(v.id, []);
+    args.get(v.id).push(`debug${v.key.slice(prefix.length)} = ${v.s ?? v.r ?? v.i}`);
+  }
+  return (row) => (args.get(row.arg_set_id) ?? []).filter((r) => !/^debug\.unfinished/.test(r)).sort();
+}
+
 // Differences between the slices that went in and the ones that the judge sees; every `every`-th nanosecond's with arguments.
 export async function compareSlices(judge, sources, every = 1n) {
   const wanted = sources.flatMap(expectedSlices);
   const rows = await judge.query('select ts, dur, category as cat, name, arg_set_id from slice');
   const plain = difference(wanted.map(sliceKey), rows.map(sliceKey));
   if (plain) return plain;
-  const args = new Map();
-  const values = await judge.query(`select a.arg_set_id as id, a.key, a.int_value as i, a.string_value as s, a.real_value as r from args a
-    where a.key like 'debug.%' and a.arg_set_id in (select arg_set_id from slice where ts % ${every} = 0)`);
-  for (const v of values) {
-    if (!args.has(v.id)) args.set(v.id, []);
-    args.get(v.id).push(`${v.key} = ${v.s ?? v.r ?? v.i}`);
-  }
+  const argsOf = await argumentsOf(judge, 'debug', every);
   const inSample = (s) => s.ts % every === 0n;
   return difference(wanted.filter(inSample).map((s) => `${sliceKey(s)} ${flatten(s.args)}`),
-    rows.filter(inSample).map((s) => `${sliceKey(s)} ${(args.get(s.arg_set_id) ?? []).filter((r) => !/^debug\.unfinished/.test(r)).sort()}`));
+    rows.filter(inSample).map((s) => `${sliceKey(s)} ${argsOf(s)}`));
+}
+
+// What the judge's reader of Chrome JSON takes of a download: it knows no member but traceEvents.
+export function eventsOnly(download) {
+  const text = download.toString('utf8');
+  return Buffer.from(`{${text.slice(text.indexOf('"traceEvents":'))}`);
+}
+
+// As compareSlices(), of a Chrome download; base is what its times count from. That reader has times as doubles of
+// microseconds, so the last nanosecond is not always the same.
+export async function compareChromeSlices(judge, sources, base) {
+  const isNear = (a, b) => a - b <= 1n && b - a <= 1n, compare = (a, b) => (a < b ? -1 : Number(a > b));
+  const inOrder = (list) => list.map((s) => [`${s.cat} ${JSON.stringify(s.name)} ${s.args}`, s]).sort(([k, a], [l, b]) => compare(k, l) || compare(a.ts, b.ts) || compare(a.dur, b.dur));
+  const argsOf = await argumentsOf(judge, 'args', 1);
+  // Unlike the reader of protobuf it leaves dots in keys.
+  const level = (args) => args.map((r) => r.replace(/^.*? = /, (key) => key.replace(/[.[\]]/g, '_'))).sort();
+  const wanted = inOrder(sources.flatMap(expectedSlices).map((s) => ({ ...s, args: level(flatten(s.args)) })));
+  const rows = inOrder((await judge.query('select ts, dur, category as cat, name, arg_set_id from slice')).map((r) => ({ ...r, ts: r.ts + base, args: level(argsOf(r)) })));
+  const plain = difference(wanted.map(([k]) => k), rows.map(([k]) => k));
+  if (plain) return plain;
+  const at = wanted.findIndex(([, s], i) => !isNear(s.ts, rows[i][1].ts) || !isNear(s.dur, rows[i][1].dur));
+  return at < 0 ? '' : `${sliceKey(wanted[at][1])} came as ${sliceKey(rows[at][1])}`;
 }
 
 export async function count(judge, what) {
