@@ -90,6 +90,7 @@ int tp_stream_blobs_append(struct tp_stream *s, const struct tp_ingest_result *b
                              .seq = seq,
                              .has_base = batch->has_clock,
                              .base_ns = batch->add_ns,
+                             .is_native = batch->is_native,
                              .counts = batch->counts};
     struct tp_stream_payload payload = {0};
     int rc = TP_OK;

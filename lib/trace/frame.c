@@ -5,7 +5,7 @@
  *       f2 ea 04 LL LL      packet field 9902, length in two bytes
  *         1  fixed64        payload_bytes
  *         2  fixed32        crc32c of the payload
- *         3  fixed32        flags: 1 has_seq, 2 has_base
+ *         3  fixed32        flags: 1 has_seq, 2 has_base, 4 is_native
  *         4  fixed64        seq
  *         5  fixed64        base_ns
  *         6..10 fixed64     emitted, stored, filtered, repaired, untyped
@@ -45,6 +45,7 @@ enum {
 
 #define FLAG_SEQ 1u
 #define FLAG_BASE 2u
+#define FLAG_NATIVE 4u
 #define PREFIX_BYTES 8 /* tags and lengths of packet and header message */
 #define CRC_BYTES 5    /* the last field, tag and number */
 #define CONTENT_BYTES (TP_FRAME_BYTES - PREFIX_BYTES)
@@ -86,7 +87,8 @@ void tp_frame_encode(const struct tp_frame *f, char *out)
     p = tp_pb_put_fixed64(p, FIELD_PAYLOAD_BYTES, f->payload_bytes);
     p = tp_pb_put_fixed32(p, FIELD_CRC, f->crc32c);
     p = tp_pb_put_fixed32(p, FIELD_FLAGS,
-                          (f->has_seq ? FLAG_SEQ : 0) | (f->has_base ? FLAG_BASE : 0));
+                          (f->has_seq ? FLAG_SEQ : 0) | (f->has_base ? FLAG_BASE : 0) |
+                              (f->is_native ? FLAG_NATIVE : 0));
     p = tp_pb_put_fixed64(p, FIELD_SEQ, f->seq);
     p = tp_pb_put_fixed64(p, FIELD_BASE, (uint64_t)f->base_ns);
     p = tp_pb_put_fixed64(p, FIELD_EMITTED, c->emitted);
@@ -126,6 +128,7 @@ static void take_field(const struct tp_pb_field *f, struct tp_frame *out)
     if (f->number == FIELD_FLAGS) {
         out->has_seq = (f->value & FLAG_SEQ) != 0;
         out->has_base = (f->value & FLAG_BASE) != 0;
+        out->is_native = (f->value & FLAG_NATIVE) != 0;
     }
 }
 

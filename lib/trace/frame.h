@@ -32,6 +32,8 @@ struct tp_frame {
                         its clock is its format's */
     int64_t base_ns; /* add to every timestamp of the payload; 0 without has_base, and
                         when that was done before */
+    bool is_native;  /* its payload begins with a head of native_batch.h, by whose clock
+                       its times are */
     struct tp_counts counts; /* of this batch */
 };
 

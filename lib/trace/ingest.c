@@ -2,6 +2,10 @@
  * ingest.c - the way of a body into a payload.
  *
  *     bytes -> [gunzip] -> chrome_reader | pf_reader -> admit -> pf_writer -> payload
+ *                      \-> native_check: the bytes are the payload
+ *
+ * A body of packets is taken for a native batch until it is found to be none, or not in
+ * order; then what is held of it goes the long way from its first byte.
  *
  * Tracks get numbers of our own: number 0 is for the notes (notes.h), which have no
  * track of the reader. Names keep the numbers that the reader gave them, so that the
@@ -19,6 +23,7 @@
 #include "trace/chrome_reader.h"
 #include "trace/frame.h"
 #include "trace/gunzip.h"
+#include "trace/native_check.h"
 #include "trace/notes.h"
 #include "trace/packet_feed.h"
 #include "trace/pf_writer.h"
@@ -35,8 +40,9 @@ struct tp_ingest {
     struct tp_limits limits;
     struct tp_chrome_reader *chrome; /* one of the two readers */
     struct tp_packet_feed *packets;
-    struct tp_gunzip *gunzip; /* NULL: the body is not compressed */
-    char head[2];             /* the first bytes, until the encoding is known */
+    struct tp_native_check *native; /* NULL: it goes the long way */
+    struct tp_gunzip *gunzip;       /* NULL: the body is not compressed */
+    char head[2];                   /* the first bytes, until the encoding is known */
     size_t n_head;
     bool knows_encoding;
     bool is_gzip_damaged; /* salvage: what comes behind is passed over */
@@ -89,6 +95,20 @@ static int new_reader(struct tp_ingest *g, struct tp_err *err)
     return tp_chrome_reader_new(&chrome, &g->chrome, err);
 }
 
+/* A batch of packets may be a native one. */
+static int new_check(struct tp_ingest *g, struct tp_err *err)
+{
+    struct tp_native_check_opts opts = {.stream_no = g->opts.stream_no,
+                                        .filter = g->opts.filter,
+                                        .types = g->opts.types,
+                                        .tracks_max =
+                                            (uint32_t)g->limits.stream_tracks};
+
+    if (g->packets == NULL || g->opts.salvage)
+        return TP_OK;
+    return tp_native_check_new(&opts, &g->native, err);
+}
+
 int tp_ingest_new(const struct tp_ingest_opts *opts, struct tp_ingest **out,
                   struct tp_err *err)
 {
@@ -109,6 +129,8 @@ int tp_ingest_new(const struct tp_ingest_opts *opts, struct tp_ingest **out,
     g->knows_encoding = opts->encoding == TP_INGEST_IDENTITY;
     rc = new_reader(g, err);
     if (rc == TP_OK)
+        rc = new_check(g, err);
+    if (rc == TP_OK)
         rc = tp_admit_new(opts->filter, opts->types, &g->admit, err);
     if (rc == TP_OK)
         rc = tp_pf_writer_new(&writer, &g->writer, err);
@@ -128,6 +150,7 @@ void tp_ingest_free(struct tp_ingest *g)
         return;
     tp_chrome_reader_free(g->chrome);
     tp_packet_feed_free(g->packets);
+    tp_native_check_free(g->native);
     tp_gunzip_free(g->gunzip);
     tp_admit_free(g->admit);
     tp_track_pages_fini(&g->tracks);
@@ -251,6 +274,40 @@ static int on_member(struct tp_str key, struct tp_str json, struct tp_err *err,
     return rc;
 }
 
+/* What was held as a native batch goes the long way. Its head, if it has one, stays in
+ * front: there is the clock of its times. */
+static int give_up_native(struct tp_ingest *g, struct tp_err *err)
+{
+    struct tp_buf held = g->payload;
+    int rc = TP_OK;
+
+    g->payload = (struct tp_buf){0};
+    g->result.is_native = tp_native_check_found(g->native)->head.stream_no != 0;
+    g->result.native = tp_native_check_found(g->native)->head;
+    tp_native_check_free(g->native);
+    g->native = NULL;
+    if (g->result.is_native)
+        rc = tp_buf_append(&g->payload, held.data, TP_NATIVE_HEAD_BYTES, err);
+    if (rc == TP_OK)
+        rc = tp_packet_feed(g->packets, held.data, held.len, err);
+    tp_buf_fini(&held);
+    return rc;
+}
+
+static int hold_native(struct tp_ingest *g, const char *p, size_t n, struct tp_err *err)
+{
+    enum tp_native_verdict verdict;
+    int rc = tp_buf_append(&g->payload, p, n, err);
+
+    if (rc == TP_OK)
+        rc = tp_native_check_feed(g->native, g->payload.data, g->payload.len, &verdict,
+                                  err);
+    if (rc != TP_OK ||
+        (verdict <= TP_NATIVE_GOOD && g->payload.len <= TP_NATIVE_BYTES_MAX))
+        return rc;
+    return give_up_native(g, err);
+}
+
 /* Hand inflated bytes to the reader. */
 static int read_bytes(struct tp_ingest *g, const char *p, size_t n, struct tp_err *err)
 {
@@ -262,6 +319,8 @@ static int read_bytes(struct tp_ingest *g, const char *p, size_t n, struct tp_er
     g->fed_bytes += n;
     if (g->chrome != NULL)
         return tp_chrome_reader_feed(g->chrome, p, n, err);
+    if (g->native != NULL)
+        return hold_native(g, p, n, err);
     return tp_packet_feed(g->packets, p, n, err);
 }
 
@@ -372,6 +431,8 @@ uint64_t tp_ingest_events(const struct tp_ingest *g)
 {
     const struct tp_counts *c = &g->result.counts;
 
+    if (g->native != NULL)
+        return tp_native_check_found(g->native)->n_events;
     return c->stored + c->filtered + tp_counts_dropped(c);
 }
 
@@ -390,6 +451,25 @@ int tp_ingest_feed(struct tp_ingest *g, const void *p, size_t n, struct tp_err *
     return end_with(g, feed(g, p, n, err), err);
 }
 
+/* A native batch that is in order is the payload. */
+static int finish_native(struct tp_ingest *g, struct tp_err *err)
+{
+    const struct tp_native_found *found = tp_native_check_found(g->native);
+    struct tp_counts *counts = &g->result.counts;
+    enum tp_native_verdict verdict;
+    int rc = tp_native_check_finish(g->native, g->payload.len, &verdict, err);
+
+    if (rc != TP_OK)
+        return rc;
+    if (verdict != TP_NATIVE_GOOD)
+        return give_up_native(g, err);
+    g->result.is_native = true;
+    g->result.native = found->head;
+    counts->emitted = counts->stored = found->n_events;
+    counts->untyped = found->n_untyped;
+    return TP_OK;
+}
+
 /* The end of the bytes: of the compressed form and of what it held. */
 static int finish_reading(struct tp_ingest *g, struct tp_err *err)
 {
@@ -397,7 +477,9 @@ static int finish_reading(struct tp_ingest *g, struct tp_err *err)
 
     if (rc == TP_OK && g->gunzip != NULL && !g->is_gzip_damaged)
         rc = gzip_damaged(g, tp_gunzip_finish(g->gunzip, err));
-    if (rc != TP_OK)
+    if (rc == TP_OK && g->native != NULL)
+        rc = finish_native(g, err);
+    if (rc != TP_OK || g->native != NULL)
         return rc;
     return g->chrome != NULL ? tp_chrome_reader_finish(g->chrome, err)
                              : tp_packet_feed_finish(g->packets, err);
@@ -479,9 +561,12 @@ static int finish(struct tp_ingest *g, struct tp_err *err)
         return rc;
     if (g->chrome != NULL)
         take_chrome_stats(g);
-    else
+    else if (g->native == NULL)
         take_packet_stats(g);
-    rc = write_notes(g, err);
+    if (g->native == NULL && r->is_native)
+        rc = tp_native_check_count(&r->native, r->counts.emitted, err);
+    if (rc == TP_OK)
+        rc = write_notes(g, err);
     if (rc == TP_OK && r->spill != NULL)
         rc = spill(g, err);
     if (rc != TP_OK)

@@ -2,7 +2,7 @@
  * ingest.h - one request's body, or one file, made into the payload of one log frame.
  *
  * Bytes go in as they arrive; they are inflated, read as events, filtered, counted and
- * written as Perfetto packets. It takes no lock, shares nothing and appends to no log:
+ * written as Perfetto packets, or kept as they are when they are that already. It takes no lock, shares nothing and appends to no log:
  * many run side by side, and only the finished payload meets the stream. Memory is
  * bounded: a large payload goes to an anonymous blob. One thread at a time.
  */
@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "core/counts.h"
+#include "trace/native_batch.h"
 
 struct tp_filter;
 struct tp_ingest;
@@ -78,9 +79,11 @@ struct tp_ingest_result {
                         base, or is Perfetto */
     bool has_base;   /* the source named a base, base_ns */
     int64_t base_ns;
-    uint64_t members;                              /* top-level members kept */
-    uint64_t members_left_out;                     /* over a limit */
-    uint64_t damages;                              /* places that could not be read */
+    bool is_native; /* of a linked producer, by whose clock its times are */
+    struct tp_native_head native; /* what such a batch says of itself */
+    uint64_t members;             /* top-level members kept */
+    uint64_t members_left_out;    /* over a limit */
+    uint64_t damages;             /* places that could not be read */
     uint64_t damage_offset[TP_INGEST_DAMAGES_MAX]; /* the first, in inflated bytes */
     bool is_truncated;                             /* the input ended inside a value */
     bool lacks_events; /* JSON: an object that is no event and has no traceEvents */

@@ -351,6 +351,7 @@ static int text_arg(struct tp_pf_reader *r, const struct annotation *a,
         arg->s = a->text;
         return TP_OK;
     }
+    r->skipped.mended += a->field == TP_PF_ARG_JSON;
     return tp_pf_reader_fix(r, a->text, &arg->s, err);
 }
 

@@ -167,10 +167,14 @@ static void mend(struct tp_pf_reader *r, struct tp_event *ev)
         ev->extra = (struct tp_str){NULL, 0};
         r->skipped.repaired++;
     }
-    if (ev->phase != '\0' && (ev->phase < '!' || ev->phase > '~'))
+    if (ev->phase != '\0' && (ev->phase < '!' || ev->phase > '~')) {
         ev->phase = tp_pf_usual_phase[ev->kind];
-    if (ev->scope != '\0' && (ev->scope < '!' || ev->scope > '~'))
+        r->skipped.mended++;
+    }
+    if (ev->scope != '\0' && (ev->scope < '!' || ev->scope > '~')) {
         ev->scope = '\0';
+        r->skipped.mended++;
+    }
 }
 
 static void complete(struct tp_pf_reader *r, const struct tp_pf_raw *raw,

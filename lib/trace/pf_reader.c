@@ -71,6 +71,13 @@ bool tp_pf_reader_is_skipping(const struct tp_pf_reader *r)
     return r->skip_bytes > 0;
 }
 
+bool tp_pf_reader_is_of(const struct tp_pf_reader *r, uint32_t sequence_id)
+{
+    const struct tp_pf_sequences *s = &r->sequences;
+
+    return s->n_items == 0 || (s->n_items == 1 && s->items[0]->id == sequence_id);
+}
+
 struct tp_pf_skipped tp_pf_reader_skipped(const struct tp_pf_reader *r)
 {
     return r->skipped;

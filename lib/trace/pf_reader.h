@@ -35,6 +35,8 @@ struct tp_pf_skipped {
     uint64_t packets;  /* whole packets that carry no track event */
     uint64_t events;   /* track events that could not be understood */
     uint64_t repaired; /* strings with invalid UTF-8 that were repaired */
+    uint64_t mended;   /* other values that a trusted reader would have read as they
+                          are: no JSON, no phase, no scope */
 };
 
 /*
@@ -73,6 +75,9 @@ enum tp_pf_item {
  */
 int tp_pf_reader_next(struct tp_pf_reader *r, struct tp_pf_cursor *c,
                       enum tp_pf_item *item, struct tp_event *ev, struct tp_err *err);
+
+/* Whether all packets so far were of the sequence with this id. */
+bool tp_pf_reader_is_of(const struct tp_pf_reader *r, uint32_t sequence_id);
 
 /* The payload of the last TP_PF_FRAME item, until the next call. */
 struct tp_str tp_pf_reader_frame(const struct tp_pf_reader *r);

@@ -37,6 +37,7 @@ static int append_frame(struct tp_blobs *blobs, const struct tp_ingest_result *r
                              .crc32c = r->crc32c,
                              .has_base = r->has_clock,
                              .base_ns = r->add_ns,
+                             .is_native = r->is_native,
                              .counts = r->counts};
     char head[TP_FRAME_BYTES];
     struct tp_blob *log = NULL;
@@ -77,6 +78,9 @@ int stream_rig_post(struct stream_rig *rig, const void *p, size_t n, struct tp_e
         tp_counts_add(&rig->counts, &result->counts);
         rig->damages = result->damages;
         rig->is_truncated = result->is_truncated;
+        rig->is_native = result->is_native;
+        rig->is_as_it_came = result->payload_bytes == n && result->payload != NULL &&
+                             memcmp(result->payload, p, n) == 0;
     }
     tp_ingest_free(g);
     return rc;

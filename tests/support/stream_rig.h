@@ -21,6 +21,8 @@ struct stream_rig {
     struct tp_counts counts;       /* summed up; after the seal, adjusted */
     uint64_t damages;              /* of the last post */
     bool is_truncated;
+    bool is_native;     /* the last post was a native batch */
+    bool is_as_it_came; /* its payload is the body, byte for byte */
     struct tp_seal_result sealed;
 };
 

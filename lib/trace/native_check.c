@@ -1,0 +1,161 @@
+/*
+ * native_check.c - reads what is to be stored, with the reader that will read it again.
+ *
+ * The seal trusts a log: it does not look at texts again. So a batch is good when the
+ * reader that does look has found nothing to mend, and when nothing is in it that would
+ * mean something to the log around it: a frame header, a ghost, another sequence, a
+ * name that becomes a metadata event of its own.
+ */
+#include "trace/native_check.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "trace/admit.h"
+#include "trace/pf_reader.h"
+
+struct tp_native_check {
+    struct tp_native_check_opts opts;
+    struct tp_pf_reader *reader;
+    struct tp_admit *admit;
+    size_t used; /* bytes of the batch that were judged */
+    enum tp_native_verdict verdict;
+    struct tp_native_found found;
+};
+
+int tp_native_check_new(const struct tp_native_check_opts *opts,
+                        struct tp_native_check **out, struct tp_err *err)
+{
+    struct tp_pf_reader_opts reader = {.packet_bytes = TP_NATIVE_BYTES_MAX,
+                                       .tracks_max = opts->tracks_max};
+    struct tp_native_check *c = calloc(1, sizeof(*c));
+    int rc;
+
+    if (c == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for judging a batch");
+    c->opts = *opts;
+    rc = tp_pf_reader_new(&reader, &c->reader, err);
+    if (rc == TP_OK)
+        rc = tp_admit_new(opts->filter, opts->types, &c->admit, err);
+    if (rc != TP_OK) {
+        tp_native_check_free(c);
+        return rc;
+    }
+    *out = c;
+    return TP_OK;
+}
+
+void tp_native_check_free(struct tp_native_check *c)
+{
+    if (c == NULL)
+        return;
+    tp_pf_reader_free(c->reader);
+    tp_admit_free(c->admit);
+    free(c);
+}
+
+const struct tp_native_found *tp_native_check_found(const struct tp_native_check *c)
+{
+    return &c->found;
+}
+
+/* Look at the head, which tells whether the batch is native at all. */
+static int judge_head(struct tp_native_check *c, const char *batch, size_t n,
+                      struct tp_err *err)
+{
+    if (n < TP_NATIVE_HEAD_BYTES)
+        return TP_OK;
+    if (!tp_native_head_get(batch, n, &c->found.head)) {
+        c->verdict = TP_NATIVE_FOREIGN;
+        return TP_OK;
+    }
+    if (c->found.head.stream_no != c->opts.stream_no)
+        return tp_fail(err, TP_EINVAL,
+                       "the batch is for stream %u, but its producer writes stream %u",
+                       c->found.head.stream_no, c->opts.stream_no);
+    c->verdict = TP_NATIVE_GOOD;
+    return TP_OK;
+}
+
+/* Names of the reader's making have no number: they come from descriptors. */
+static inline bool is_told_name(const struct tp_event *ev)
+{
+    return ev->kind == TP_EVENT_META && ev->name.iid == 0;
+}
+
+static inline int judge_event(struct tp_native_check *c, struct tp_event *ev,
+                              struct tp_err *err)
+{
+    enum tp_admission admission;
+    bool is_untyped;
+    const char *cat = ev->cat.ptr;
+    int rc = tp_admit_judge(c->admit, ev, &admission, &is_untyped, err);
+
+    if (rc != TP_OK)
+        return rc;
+    if (admission != TP_ADMIT_STORE || ev->cat.ptr != cat || is_told_name(ev))
+        c->verdict = TP_NATIVE_ODD;
+    c->found.n_events++;
+    c->found.n_untyped += is_untyped;
+    return TP_OK;
+}
+
+/* Whether the reader had to make something up, or met another sequence. */
+static void judge_reader(struct tp_native_check *c)
+{
+    struct tp_pf_skipped s = tp_pf_reader_skipped(c->reader);
+
+    if (s.events > 0 || s.repaired > 0 || s.mended > 0 ||
+        !tp_pf_reader_is_of(c->reader, c->opts.stream_no))
+        c->verdict = TP_NATIVE_ODD;
+}
+
+int tp_native_check_feed(struct tp_native_check *c, const char *batch, size_t n,
+                         enum tp_native_verdict *verdict, struct tp_err *err)
+{
+    struct tp_pf_cursor cursor = {batch + c->used, batch + n};
+    int rc = TP_OK;
+
+    if (c->verdict == TP_NATIVE_UNKNOWN)
+        rc = judge_head(c, batch, n, err);
+    while (rc == TP_OK && c->verdict == TP_NATIVE_GOOD) {
+        enum tp_pf_item item;
+        struct tp_event ev;
+
+        rc = tp_pf_reader_next(c->reader, &cursor, &item, &ev, err);
+        if (rc == TP_OK && item == TP_PF_EVENT)
+            rc = judge_event(c, &ev, err);
+        else if (rc == TP_OK || rc == TP_EQUOTA)
+            c->verdict = TP_NATIVE_ODD;
+    }
+    c->used = (size_t)(cursor.ptr - batch);
+    if (rc != TP_OK && rc != TP_EAGAIN && rc != TP_EQUOTA)
+        return rc;
+    if (c->verdict == TP_NATIVE_GOOD)
+        judge_reader(c);
+    *verdict = c->verdict;
+    return TP_OK;
+}
+
+int tp_native_check_finish(struct tp_native_check *c, size_t n,
+                           enum tp_native_verdict *verdict, struct tp_err *err)
+{
+    if (c->verdict == TP_NATIVE_UNKNOWN)
+        c->verdict = TP_NATIVE_FOREIGN;
+    *verdict = c->verdict;
+    if (c->verdict != TP_NATIVE_GOOD)
+        return TP_OK;
+    if (c->used != n)
+        return tp_fail(err, TP_EINVAL, "the input ends inside a packet at byte %zu",
+                       c->used);
+    return tp_native_check_count(&c->found.head, c->found.n_events, err);
+}
+
+int tp_native_check_count(const struct tp_native_head *head, uint64_t n_events,
+                          struct tp_err *err)
+{
+    if (head->n_events == n_events)
+        return TP_OK;
+    return tp_fail(err, TP_EINVAL, "the batch has %llu events, and its head says %llu",
+                   (unsigned long long)n_events, (unsigned long long)head->n_events);
+}
