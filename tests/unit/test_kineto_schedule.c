@@ -1,0 +1,97 @@
+/*
+ * test_kineto_schedule.c - the earliest start that everybody can keep, and not earlier.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kineto/schedule.h"
+
+#define S TP_KINETO_SECOND_NS
+#define MS (S / 1000)
+
+static void test_the_next_request_keeps_the_rhythm(void **state)
+{
+    static const struct {
+        uint64_t from, next;
+    } cases[] = {{90 * S, 105 * S},  {100 * S, 105 * S},     {100 * S + 1, 105 * S},
+                 {105 * S, 105 * S}, {105 * S + 1, 110 * S}, {117 * S, 120 * S}};
+    struct tp_kineto_rhythm r = {.last_ns = 100 * S, .interval_ns = 5 * S};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (tp_kineto_next_poll(&r, cases[i].from) != cases[i].next)
+            fail_msg("from %llu", (unsigned long long)cases[i].from);
+    }
+}
+
+static void test_the_common_start_waits_for_the_slowest(void **state)
+{
+    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S},
+                                         {101 * S, 5 * S},
+                                         {97 * S, 5 * S}};
+
+    (void)state;
+    /* At 101.5: they ask at 105, 106 and 102. */
+    assert_int_equal(tp_kineto_common_start(r, 3, 101 * S + 500 * MS, 5 * S), 113 * S);
+    assert_int_equal(tp_kineto_common_start(r, 1, 101 * S, 0), 107 * S);
+    assert_int_equal(tp_kineto_common_start(r + 2, 1, 101 * S, 5 * S), 109 * S);
+    assert_int_equal(tp_kineto_common_start(NULL, 0, 101 * S, 5 * S), 108 * S);
+}
+
+static void test_one_process_without_warmup_starts_within_eight_seconds(void **state)
+{
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S};
+
+    (void)state;
+    for (uint64_t now = 100 * S; now < 105 * S; now += 10 * MS) {
+        uint64_t start = tp_kineto_common_start(&r, 1, now, 0);
+
+        if (start - now > 8 * S || start - now < 2 * S)
+            fail_msg("%llu ms", (unsigned long long)((start - now) / MS));
+    }
+}
+
+static void test_a_start_can_be_kept_when_it_is_served_in_time(void **state)
+{
+    (void)state;
+    /* Kineto's tick comes within a second; then the warm-up must still fit. */
+    assert_int_equal(tp_kineto_serve_until(100 * S, 5 * S), 93 * S + 800 * MS);
+    assert_int_equal(tp_kineto_serve_until(100 * S, 0), 98 * S + 800 * MS);
+    assert_int_equal(tp_kineto_serve_until(2 * S, 5 * S), 0);
+    assert_true(tp_kineto_serve_until(tp_kineto_safe_start(50 * S, 5 * S), 5 * S) >=
+                50 * S);
+}
+
+static void test_an_interval_of_its_own_is_learnt(void **state)
+{
+    struct tp_kineto_rhythm r = {100 * S, 5 * S};
+
+    (void)state;
+    tp_kineto_rhythm_note(&r, 105 * S + 90 * MS); /* jitter */
+    assert_int_equal(r.interval_ns, 5 * S);
+    tp_kineto_rhythm_note(&r, 105 * S + 200 * MS); /* sent twice */
+    assert_int_equal(r.interval_ns, 5 * S);
+    assert_int_equal(r.last_ns, 105 * S + 200 * MS);
+    tp_kineto_rhythm_note(&r, 107 * S + 200 * MS); /* another setting */
+    assert_int_equal(r.interval_ns, 2 * S);
+    tp_kineto_rhythm_note(&r, 300 * S); /* it was stopped */
+    assert_int_equal(r.interval_ns, 2 * S);
+    assert_int_equal(r.last_ns, 300 * S);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_next_request_keeps_the_rhythm),
+        cmocka_unit_test(test_the_common_start_waits_for_the_slowest),
+        cmocka_unit_test(test_one_process_without_warmup_starts_within_eight_seconds),
+        cmocka_unit_test(test_a_start_can_be_kept_when_it_is_served_in_time),
+        cmocka_unit_test(test_an_interval_of_its_own_is_learnt),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
