@@ -9,6 +9,7 @@
 #include "api/service.h"
 #include "base/timefmt.h"
 #include "core/limits.h"
+#include "engine/jobs.h"
 
 #define LIST_DEFAULT_ITEMS 100
 
@@ -133,4 +134,15 @@ bool tp_param_text(struct tp_call *call, const char *key, size_t max_bytes,
     }
     *out = s;
     return true;
+}
+
+bool tp_param_job(struct tp_call *call, struct tp_str *out)
+{
+    struct tp_str s = tp_call_param(call, "job");
+
+    if (s.ptr != NULL && s.len == 0) {
+        tp_problem_parameter(call, "job", "'job' is empty; leave it out instead");
+        return false;
+    }
+    return tp_param_text(call, "job", TP_JOB_NAME_MAX_BYTES, out);
 }

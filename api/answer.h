@@ -42,4 +42,8 @@ bool tp_param_time(struct tp_call *call, const char *key, bool *has, int64_t *ou
 bool tp_param_text(struct tp_call *call, const char *key, size_t max_bytes,
                    struct tp_str *out);
 
+/* Read `job`, which is empty when absent. One that is there and empty is refused: a
+ * script whose variable is not set does not mean the default. */
+bool tp_param_job(struct tp_call *call, struct tp_str *out);
+
 #endif

@@ -147,9 +147,27 @@ static int parse_query(struct tp_call *call, struct tp_str query, struct tp_err 
     return TP_OK;
 }
 
+/* "http://host/path" is "/path" of that host (RFC 9112, 3.2.2), which must be the one
+ * that the Host header names: that one was checked. */
+static struct tp_str origin_form(const struct tp_call *call)
+{
+    static const char scheme[] = "http://";
+    const size_t n = sizeof(scheme) - 1;
+    const struct tp_str host = call->headers[TP_HEADER_HOST];
+    struct tp_str target = call->target;
+
+    if (target.len <= n + host.len || strncasecmp(target.ptr, scheme, n) != 0 ||
+        host.len == 0 || strncasecmp(target.ptr + n, host.ptr, host.len) != 0 ||
+        target.ptr[n + host.len] != '/')
+        return target;
+    target.ptr += n + host.len;
+    target.len -= n + host.len;
+    return target;
+}
+
 int tp_call_parse_target(struct tp_call *call, struct tp_str *path, struct tp_err *err)
 {
-    struct tp_str target = call->target;
+    struct tp_str target = origin_form(call);
     const char *mark = target.len == 0 ? NULL : memchr(target.ptr, '?', target.len);
     struct tp_str before = {target.ptr,
                             mark == NULL ? target.len : (size_t)(mark - target.ptr)};

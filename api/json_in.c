@@ -199,6 +199,17 @@ struct tp_str tp_json_in_str(struct tp_json_in *in, struct json_object *obj,
     return v == NULL ? (struct tp_str){"", 0} : str_of(in, v, path, name);
 }
 
+struct tp_str tp_json_in_job(struct tp_json_in *in, struct json_object *obj,
+                             const char *path)
+{
+    struct tp_str job = tp_json_in_str(in, obj, path, "job");
+
+    if (in->code == TP_OK && job.len == 0 && tp_json_in_has(obj, "job"))
+        tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, "job",
+                        "'%sjob' is empty; leave it out instead", path);
+    return job;
+}
+
 uint64_t tp_json_in_u64(struct tp_json_in *in, struct json_object *obj,
                         const char *path, const char *name, uint64_t min, uint64_t max,
                         uint64_t absent)

@@ -64,6 +64,10 @@ bool tp_json_in_has(struct json_object *obj, const char *name);
 struct tp_str tp_json_in_str(struct tp_json_in *in, struct json_object *obj,
                              const char *path, const char *name);
 
+/* The member "job", as tp_json_in_str(); one that is there and empty is a mistake. */
+struct tp_str tp_json_in_job(struct tp_json_in *in, struct json_object *obj,
+                             const char *path);
+
 /* A whole number of min to max; `absent` when absent. */
 uint64_t tp_json_in_u64(struct tp_json_in *in, struct json_object *obj,
                         const char *path, const char *name, uint64_t min, uint64_t max,

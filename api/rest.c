@@ -310,6 +310,36 @@ enum tp_coding tp_rest_coding(const struct tp_call *call)
     return TP_CODING_OTHER;
 }
 
+/* All text is UTF-8: a content type that says something else is mistaken. */
+static bool check_charset(struct tp_call *call)
+{
+    static const char *const names[] = {"utf-8", "\"utf-8\"", "utf8", "us-ascii"};
+    struct tp_str type = call->headers[TP_HEADER_CONTENT_TYPE];
+    const char *end = type.ptr + type.len;
+    const char *p = type.len == 0 ? NULL : memchr(type.ptr, ';', type.len);
+
+    while (p != NULL) {
+        const char *next;
+        size_t n;
+
+        while (p < end && (*p == ';' || *p == ' ' || *p == '\t'))
+            p++;
+        next = memchr(p, ';', (size_t)(end - p));
+        n = next == NULL ? (size_t)(end - p) : (size_t)(next - p);
+        if (n >= 8 && strncasecmp(p, "charset=", 8) == 0) {
+            for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (n - 8 == strlen(names[i]) &&
+                    strncasecmp(p + 8, names[i], n - 8) == 0)
+                    return true;
+            tp_problem_answer(call, TP_FAULT_UNSUPPORTED_MEDIA_TYPE,
+                              "the charset must be utf-8");
+            return false;
+        }
+        p = next;
+    }
+    return true;
+}
+
 static bool check_body_headers(struct tp_call *call)
 {
     if (call->route->body == TP_BODY_NONE) {
@@ -328,6 +358,8 @@ static bool check_body_headers(struct tp_call *call)
         tp_call_header(call, "Accept-Encoding", "gzip, identity");
         return false;
     }
+    if (!check_charset(call))
+        return false;
     if (call->route->body == TP_BODY_CONTROL)
         return !call->has_body || check_control_type(call);
     return tp_rest_begin_upload(call);

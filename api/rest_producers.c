@@ -81,7 +81,7 @@ static void read_producer(struct tp_json_in *in, const struct tp_limits *limits,
     struct json_object *capabilities;
 
     tp_json_in_known(in, root, "", fields);
-    r->job = tp_json_in_str(in, root, "", "job");
+    r->job = tp_json_in_job(in, root, "");
     r->name = tp_json_in_str(in, root, "", "name");
     r->kind = tp_json_in_str(in, root, "", "kind");
     r->host = tp_json_in_str(in, root, "", "host");
@@ -154,7 +154,7 @@ void tp_rest_list_producers(struct tp_call *call)
     struct tp_json_out o;
     int rc;
 
-    if (!tp_param_text(call, "job", TP_JOB_NAME_MAX_BYTES, &query.job) ||
+    if (!tp_param_job(call, &query.job) ||
         !tp_param_text(call, "cursor", 64, &query.after) ||
         !tp_param_limit(call, &query.limit))
         return;

@@ -207,7 +207,7 @@ void tp_rest_list_traces(struct tp_call *call)
     struct tp_err err = {0};
     int rc;
 
-    if (!tp_param_text(call, "job", TP_JOB_NAME_MAX_BYTES, &query.job) ||
+    if (!tp_param_job(call, &query.job) ||
         !tp_param_text(call, "state", 32, &query.state) ||
         !tp_param_text(call, "cursor", 64, &query.after) ||
         !tp_param_limit(call, &query.limit))

@@ -93,7 +93,7 @@ static void read_spec(struct tp_json_in *in, struct json_object *obj, const char
 static void read_job(struct tp_json_in *in, struct json_object *item, const char *path,
                      size_t i, struct tp_str of_request, struct tp_str *job)
 {
-    struct tp_str own = tp_json_in_str(in, item, path, "job");
+    struct tp_str own = tp_json_in_job(in, item, path);
 
     if (in->code != TP_OK)
         return;
@@ -211,7 +211,7 @@ void tp_rest_register_types(struct tp_call *call)
                      (uint32_t)call->service->limits->json_depth);
     if (in.code == TP_OK) {
         is_batch = tp_json_in_has(in.root, "types");
-        job = tp_json_in_str(&in, in.root, "", "job");
+        job = tp_json_in_job(&in, in.root, "");
         if (is_batch) {
             read_batch(&in, call, &job, &specs, &n);
         } else {
@@ -274,8 +274,8 @@ void tp_rest_list_types(struct tp_call *call)
     size_t limit;
     int rc;
 
-    if (!tp_param_text(call, "job", TP_JOB_NAME_MAX_BYTES, &job) ||
-        !read_scope(call, &scope) || !tp_param_limit(call, &limit) ||
+    if (!tp_param_job(call, &job) || !read_scope(call, &scope) ||
+        !tp_param_limit(call, &limit) ||
         !tp_param_u64(call, "cursor", 0, TP_ACTIVITY_IDS, UINT64_MAX, &after))
         return;
     /* The ids are few: without a limit all of them are one page. */
@@ -300,7 +300,7 @@ void tp_rest_get_type(struct tp_call *call)
     struct tp_str job;
     int rc;
 
-    if (!tp_param_text(call, "job", TP_JOB_NAME_MAX_BYTES, &job))
+    if (!tp_param_job(call, &job))
         return;
     rc = tp_engine_type_get(call->service->engine, job, call->args[0], &list, &problem,
                             &err);

@@ -75,7 +75,8 @@ static void refuse_type(struct tp_call *call, bool is_file)
     }
     tp_problem_answer(call, TP_FAULT_UNSUPPORTED_MEDIA_TYPE,
                       "events must be application/json, application/x-ndjson or "
-                      "application/x-perfetto-trace");
+                      "application/x-perfetto-trace; gzipped ones say so with "
+                      "Content-Encoding: gzip, and a gzipped file goes to /files");
     tp_call_header(
         call, "Accept-Post",
         "application/json, application/x-ndjson, application/x-perfetto-trace");

@@ -293,7 +293,7 @@ void tp_trace_request_read(struct tp_json_in *in, const struct tp_limits *limits
             return;
         }
     }
-    r->job = tp_json_in_str(in, in->root, "", "job");
+    r->job = tp_json_in_job(in, in->root, "");
     read_filter(in, limits, body);
     read_select(in, limits, body);
     read_start(in, r);

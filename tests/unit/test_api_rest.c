@@ -92,6 +92,59 @@ static void test_every_path_works_with_and_without_the_version(void **state)
     }
 }
 
+static void test_an_address_with_its_host_is_the_path_on_that_host(void **state)
+{
+    static const struct {
+        const char *target, *host;
+        int status;
+    } cases[] = {
+        {"http://localhost:8750/v1/types?job=x", "localhost:8750", 200},
+        {"HTTP://LocalHost:8750/types", "localhost:8750", 200},
+        {"http://localhost:8750", "localhost:8750", 400},
+        {"http://localhost:8750x/types", "localhost:8750", 400},
+        {"http://elsewhere/types", "localhost:8750", 400},
+        {"http:///types", "", 400},
+        {"https://localhost:8750/types", "localhost:8750", 400},
+    };
+    struct api_rig *a = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct api_request request = {.method = "GET", .target = cases[i].target};
+
+        print_message("%s\n", cases[i].target);
+        request.headers[0].name = TP_HEADER_HOST;
+        request.headers[0].value = cases[i].host;
+        api_call(a, &request);
+        assert_int_equal(a->call.status, cases[i].status);
+    }
+}
+
+static void test_an_empty_job_is_refused_and_names_itself(void **state)
+{
+    static const char *const posts[][2] = {
+        {"/v1/traces", "{\"job\":\"\"}"},
+        {"/v1/producers", "{\"name\":\"w\",\"job\":\"\"}"},
+        {"/v1/types", "{\"plugin\":\"a\",\"type_name\":\"B\",\"job\":\"\"}"},
+        {"/v1/types", "{\"types\":[{\"plugin\":\"a\",\"type_name\":\"B\","
+                      "\"job\":\"\"}]}"},
+        {"/v1/types", "{\"job\":\"\",\"types\":[]}"}};
+    static const char *const gets[] = {"/types", "/types/kernel", "/traces",
+                                       "/producers"};
+    struct api_rig *a = *state;
+
+    for (size_t i = 0; i < sizeof(posts) / sizeof(posts[0]); i++) {
+        print_message("%s %s\n", posts[i][0], posts[i][1]);
+        api_post(a, posts[i][1], "%s", posts[i][0]);
+        api_expect_problem(a, 400, "invalid-field");
+        assert_non_null(strstr(api_str(a, "field"), "job"));
+    }
+    for (size_t i = 0; i < sizeof(gets) / sizeof(gets[0]); i++) {
+        print_message("%s\n", gets[i]);
+        api_get(a, "%s?job=", gets[i]);
+        api_expect_problem(a, 400, "invalid-parameter");
+    }
+}
+
 static void test_a_body_where_none_belongs_is_400(void **state)
 {
     struct api_rig *a = *state;
@@ -103,9 +156,19 @@ static void test_a_body_where_none_belongs_is_400(void **state)
 
 static void test_a_control_body_is_json_by_any_of_its_content_types(void **state)
 {
-    static const char *const good[] = {"application/json", "APPLICATION/JSON;x=y",
-                                       "application/x-www-form-urlencoded"};
-    static const char *const bad[] = {"text/plain", "application/jsonx", "json", ";"};
+    static const char *const good[] = {"application/json",
+                                       "APPLICATION/JSON;x=y",
+                                       "application/x-www-form-urlencoded",
+                                       "application/json; charset=UTF-8",
+                                       "application/json;x=y ;charset=\"utf-8\"",
+                                       "application/json;"};
+    static const char *const bad[] = {"text/plain",
+                                      "application/jsonx",
+                                      "json",
+                                      ";",
+                                      "application/json; charset=latin1",
+                                      "application/json;x=y;charset=utf-16",
+                                      "application/json;charset="};
     struct api_rig *a = *state;
     struct api_request request = {.target = "/v1/producers",
                                   .body = "{\"name\":\"w\"}"};
@@ -288,6 +351,8 @@ int main(void)
         api_test(test_a_path_that_is_not_there_is_404),
         api_test(test_an_address_that_cannot_be_read_is_400),
         api_test(test_every_path_works_with_and_without_the_version),
+        api_test(test_an_address_with_its_host_is_the_path_on_that_host),
+        api_test(test_an_empty_job_is_refused_and_names_itself),
         api_test(test_a_body_where_none_belongs_is_400),
         api_test(test_a_control_body_is_json_by_any_of_its_content_types),
         api_test(test_a_body_that_is_not_json_is_400_and_says_where),
