@@ -23,7 +23,8 @@
  */
 #include "trace/chrome_state.h"
 
-enum { TRAIL_OFF = -1 }; /* the array's end is not looked for */
+enum { TRAIL_OFF = -1 };    /* the array's end is not looked for */
+enum { GZIP_MAGIC = 0x1f }; /* the first byte of a member */
 
 enum tp_chrome_guess tp_chrome_doc_guess(const char *p, const char *end)
 {
@@ -187,7 +188,12 @@ static int step_start(struct tp_chrome_reader *r, struct tp_chrome_window *w,
         return TP_OK;
     }
     if (!r->opts.salvage)
-        return damage_here(r, w, "a JSON object or array was expected", err);
+        return damage_here(r, w,
+                           ch == GZIP_MAGIC
+                               ? "a JSON object or array was expected; what is "
+                                 "gzipped must say so (Content-Encoding: gzip)"
+                               : "a JSON object or array was expected",
+                           err);
     note_damage(r, tp_chrome_offset(w, w->p));
     r->trail = 0;
     r->is_lost = true;

@@ -36,6 +36,8 @@ test('a gzipped body is taken, in several members, too', async (t) => {
   await server.problem('POST', `/traces/${id}/events`, 400, 'damaged-body', { body: zlib.gzipSync(text).subarray(0, 500), headers });
   await server.problem('POST', `/traces/${id}/events`, 400, 'damaged-body', { body: Buffer.from('no gzip'), headers });
   await server.problem('POST', `/traces/${id}/events`, 415, 'unsupported-encoding', { body: text, headers: { ...headers, 'content-encoding': 'br' } });
+  const p = await server.problem('POST', `/traces/${id}/events`, 400, 'damaged-body', { body: zlib.gzipSync(text) });
+  assert.match(p.detail, /Content-Encoding: gzip/);
   assert.equal((await server.stopTrace(id)).counts.stored, 1000);
 });
 
