@@ -43,12 +43,6 @@ struct tp_registry {
     _Atomic unsigned n_freezes;
 };
 
-/* The new types of one call, not visible to readers yet. */
-struct plan {
-    struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
-    size_t n;
-};
-
 int tp_registry_new(const struct tp_registry_options *options, struct tp_registry **out,
                     struct tp_err *err)
 {
@@ -135,7 +129,7 @@ const struct tp_type *tp_registry_find(const struct tp_registry *r,
     return NULL;
 }
 
-static const struct tp_type *find_planned(const struct plan *plan,
+static const struct tp_type *find_planned(const struct tp_registry_plan *plan,
                                           const struct tp_type_spec *spec)
 {
     uint32_t hash = tp_activity_hash(spec->plugin, spec->type_name);
@@ -149,7 +143,7 @@ static const struct tp_type *find_planned(const struct plan *plan,
 
 /* The type that has an id or will have it, or NULL. */
 static const struct tp_type *holder_of(const struct tp_registry *r,
-                                       const struct plan *plan, unsigned id)
+                                       const struct tp_registry_plan *plan, unsigned id)
 {
     for (size_t i = 0; i < plan->n; i++) {
         if (plan->types[i]->id == id)
@@ -183,7 +177,7 @@ static int fail_collision(const struct tp_type_spec *spec, const struct tp_type 
 }
 
 /* Choose the id of a new type. One is free: the caller has checked the count. */
-static int choose_id(const struct tp_registry *r, const struct plan *plan,
+static int choose_id(const struct tp_registry *r, const struct tp_registry_plan *plan,
                      const struct tp_type_spec *spec, unsigned *out,
                      struct tp_registry_detail *detail, struct tp_err *err)
 {
@@ -228,7 +222,7 @@ static struct tp_type *make_type(const struct tp_type_spec *spec, unsigned id)
 }
 
 /* Whether one more type may be added to those that are there and planned. */
-static int check_room(const struct tp_registry *r, const struct plan *plan,
+static int check_room(const struct tp_registry *r, const struct tp_registry_plan *plan,
                       struct tp_registry_detail *detail, struct tp_err *err)
 {
     if (r->n_types + plan->n < r->max_types)
@@ -251,8 +245,8 @@ static int check_not_frozen(const struct tp_registry *r,
 }
 
 /* Add a type with this id to the plan. */
-static int plan_type(struct plan *plan, const struct tp_type_spec *spec, unsigned id,
-                     struct tp_registry_detail *detail, struct tp_err *err)
+static int plan_type(struct tp_registry_plan *plan, const struct tp_type_spec *spec,
+                     unsigned id, struct tp_registry_detail *detail, struct tp_err *err)
 {
     struct tp_type *t = make_type(spec, id);
 
@@ -277,7 +271,7 @@ static void note_differences(const struct tp_type_spec *spec,
 }
 
 /* Find a spec's type or plan it. Under the lock. */
-static int plan_spec(const struct tp_registry *r, struct plan *plan,
+static int plan_spec(const struct tp_registry *r, struct tp_registry_plan *plan,
                      const struct tp_type_spec *spec, struct tp_registration *out,
                      struct tp_registry_detail *detail, struct tp_err *err)
 {
@@ -308,7 +302,7 @@ static int plan_spec(const struct tp_registry *r, struct plan *plan,
 }
 
 /* Show the planned types to readers. Under the lock. */
-static void publish(struct tp_registry *r, const struct plan *plan)
+static void publish(struct tp_registry *r, const struct tp_registry_plan *plan)
 {
     size_t n = r->n_types;
 
@@ -322,10 +316,11 @@ static void publish(struct tp_registry *r, const struct plan *plan)
     atomic_store_explicit(&r->n_types, n + plan->n, memory_order_release);
 }
 
-static void drop_plan(struct plan *plan)
+void tp_registry_drop(struct tp_registry_plan *plan)
 {
     for (size_t i = 0; i < plan->n; i++)
         free(plan->types[i]);
+    plan->n = 0;
 }
 
 static int check_spec(const struct tp_type_spec *spec, size_t index,
@@ -342,34 +337,77 @@ static int check_spec(const struct tp_type_spec *spec, size_t index,
     return rc;
 }
 
-int tp_registry_register_many(struct tp_registry *r, const struct tp_type_spec *specs,
-                              size_t n, struct tp_registration *out,
-                              struct tp_registry_detail *detail, struct tp_err *err)
+static int check_specs(const struct tp_type_spec *specs, size_t n,
+                       struct tp_registry_detail *detail, struct tp_err *err)
 {
-    struct plan plan = {.n = 0};
     int rc = TP_OK;
 
-    for (size_t i = 0; i < n; i++)
-        out[i] = (struct tp_registration){0};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && rc == TP_OK; i++)
         rc = check_spec(&specs[i], i, detail, err);
-        if (rc != TP_OK)
-            return rc;
-    }
-    pthread_mutex_lock(&r->lock);
+    return rc;
+}
+
+/* Plan all specs or none. Under the lock. */
+static int plan_specs(const struct tp_registry *r, const struct tp_type_spec *specs,
+                      size_t n, struct tp_registration *out,
+                      struct tp_registry_plan *plan, struct tp_registry_detail *detail,
+                      struct tp_err *err)
+{
+    int rc = TP_OK;
+
+    plan->n = 0;
+    plan->n_before = r->n_types;
     for (size_t i = 0; i < n && rc == TP_OK; i++) {
-        rc = plan_spec(r, &plan, &specs[i], &out[i], detail, err);
+        rc = plan_spec(r, plan, &specs[i], &out[i], detail, err);
         if (rc != TP_OK && detail != NULL)
             detail->index = i;
     }
     if (rc == TP_OK)
+        return TP_OK;
+    tp_registry_drop(plan);
+    memset(out, 0, n * sizeof(*out));
+    return rc;
+}
+
+int tp_registry_plan(struct tp_registry *r, const struct tp_type_spec *specs, size_t n,
+                     struct tp_registration *out, struct tp_registry_plan *plan,
+                     struct tp_registry_detail *detail, struct tp_err *err)
+{
+    int rc = check_specs(specs, n, detail, err);
+
+    memset(out, 0, n * sizeof(*out));
+    if (rc != TP_OK)
+        return rc;
+    pthread_mutex_lock(&r->lock);
+    rc = plan_specs(r, specs, n, out, plan, detail, err);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+void tp_registry_publish(struct tp_registry *r, struct tp_registry_plan *plan)
+{
+    pthread_mutex_lock(&r->lock);
+    assert(plan->n_before == r->n_types);
+    publish(r, plan);
+    pthread_mutex_unlock(&r->lock);
+    plan->n = 0;
+}
+
+int tp_registry_register_many(struct tp_registry *r, const struct tp_type_spec *specs,
+                              size_t n, struct tp_registration *out,
+                              struct tp_registry_detail *detail, struct tp_err *err)
+{
+    struct tp_registry_plan plan;
+    int rc = check_specs(specs, n, detail, err);
+
+    memset(out, 0, n * sizeof(*out));
+    if (rc != TP_OK)
+        return rc;
+    pthread_mutex_lock(&r->lock);
+    rc = plan_specs(r, specs, n, out, &plan, detail, err);
+    if (rc == TP_OK)
         publish(r, &plan);
     pthread_mutex_unlock(&r->lock);
-    if (rc != TP_OK) {
-        drop_plan(&plan);
-        for (size_t i = 0; i < n; i++)
-            out[i] = (struct tp_registration){0};
-    }
     return rc;
 }
 
@@ -381,7 +419,7 @@ int tp_registry_register(struct tp_registry *r, const struct tp_type_spec *spec,
 }
 
 /* Plan a type at a given id, if it is not there at that id. Under the lock. */
-static int plan_restored(const struct tp_registry *r, struct plan *plan,
+static int plan_restored(const struct tp_registry *r, struct tp_registry_plan *plan,
                          const struct tp_type_spec *spec, unsigned id,
                          struct tp_registry_detail *detail, struct tp_err *err)
 {
@@ -401,7 +439,7 @@ int tp_registry_restore(struct tp_registry *r, const struct tp_type_spec *spec,
                         unsigned id, struct tp_registry_detail *detail,
                         struct tp_err *err)
 {
-    struct plan plan = {.n = 0};
+    struct tp_registry_plan plan = {.n = 0};
     int rc = check_spec(spec, 0, detail, err);
 
     if (rc != TP_OK)

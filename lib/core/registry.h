@@ -83,6 +83,33 @@ int tp_registry_register_many(struct tp_registry *r, const struct tp_type_spec *
                               size_t n, struct tp_registration *out,
                               struct tp_registry_detail *detail, struct tp_err *err);
 
+/* The new types of one registration, which nobody else sees yet. */
+struct tp_registry_plan {
+    struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT]; /* owned */
+    size_t n;
+    size_t n_before; /* private: types that were there */
+};
+
+/*
+ * The first half of tp_registry_register_many(), for callers who write the new types
+ * down before anybody can rely on them.
+ *
+ * out   as there; its types are those of the plan where they are new.
+ * plan  end it with tp_registry_publish() or tp_registry_drop(). Until then the caller
+ *       keeps everybody from registering in r; ids could clash otherwise (assert).
+ *
+ * Errors as there, and no plan.
+ */
+int tp_registry_plan(struct tp_registry *r, const struct tp_type_spec *specs, size_t n,
+                     struct tp_registration *out, struct tp_registry_plan *plan,
+                     struct tp_registry_detail *detail, struct tp_err *err);
+
+/* The second half: the types of the plan are in the registry, and the registry's. */
+void tp_registry_publish(struct tp_registry *r, struct tp_registry_plan *plan);
+
+/* Give a plan up: its types are released. All-zero is allowed. */
+void tp_registry_drop(struct tp_registry_plan *plan);
+
 /*
  * Put a type that was registered in an earlier life back at its id, whatever the
  * policy is now. Frozen or not; known with that id is fine.

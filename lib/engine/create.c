@@ -202,8 +202,6 @@ static int write_rows(struct creation *c)
         return rc;
     rc = tp_persist_job(e, c->job, c->err);
     if (rc == TP_OK)
-        rc = tp_persist_types(e, c->job, c->now.wall_ns, c->err);
-    if (rc == TP_OK)
         rc = tp_persist_trace_rows(e, c->trace, c->now, c->err);
     if (rc == TP_OK && key.len != 0)
         rc = tp_key_persist(e, key, c->fingerprint, c->trace, c->err);
@@ -235,7 +233,6 @@ static int establish(struct creation *c)
     }
     c->is_established = true;
     c->job->is_stored = true;
-    c->job->n_types_stored = tp_registry_len(c->job->registry);
     tp_persist_trace_done(t);
     tp_life_hold(t);
     tp_match_attach(t);

@@ -37,8 +37,7 @@ struct tp_job {
     uint64_t created_ns;
     bool is_stored;
     struct tp_registry *registry; /* readers of it need no lock */
-    size_t n_types_stored;
-    struct tp_trace *active; /* at most one */
+    struct tp_trace *active;      /* at most one */
     size_t n_producers;
     size_t n_traces;
 };

@@ -79,14 +79,14 @@ int tp_persist_job(struct tp_engine *e, struct tp_job *job, struct tp_err *err)
     return noted(e, e->opts.store->ops->put_job(e->opts.store, &row, err));
 }
 
-int tp_persist_types(struct tp_engine *e, struct tp_job *job, uint64_t wall_ns,
+int tp_persist_types(struct tp_engine *e, const struct tp_job *job,
+                     const struct tp_registry_plan *plan, uint64_t wall_ns,
                      struct tp_err *err)
 {
-    const struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
-    size_t n = tp_registry_entries(job->registry, types);
+    struct tp_type *const *types = plan->types;
     int rc = TP_OK;
 
-    for (size_t i = job->n_types_stored; i < n && rc == TP_OK; i++) {
+    for (size_t i = 0; i < plan->n && rc == TP_OK; i++) {
         struct tp_row_type row = {
             .job = tp_str_of(job->name),
             .id = types[i]->id,

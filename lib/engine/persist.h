@@ -20,8 +20,9 @@ int tp_persist_end(struct tp_engine *e, int rc, struct tp_err *err);
  * is_stored after the commit. */
 int tp_persist_job(struct tp_engine *e, struct tp_job *job, struct tp_err *err);
 
-/* Write the types of a job beyond n_types_stored; part of a transaction. */
-int tp_persist_types(struct tp_engine *e, struct tp_job *job, uint64_t wall_ns,
+/* Write new types of a job, before they are in its registry; part of a transaction. */
+int tp_persist_types(struct tp_engine *e, const struct tp_job *job,
+                     const struct tp_registry_plan *plan, uint64_t wall_ns,
                      struct tp_err *err);
 
 /* Note the deadline of the present state as wall time, for the row and for views. */

@@ -100,7 +100,6 @@ static int restore_types(struct loading *l, const struct tp_job *job, size_t n,
             continue;
         }
         rc = tp_registry_restore(w->job->registry, &w->spec, w->id, NULL, err);
-        w->job->n_types_stored = tp_registry_len(w->job->registry);
         *at = w->next;
     }
     return rc;

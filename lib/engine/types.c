@@ -1,7 +1,7 @@
 /*
- * Registrations. The registry cannot forget a type, so what it holds beyond the
- * store (after a failed write) is written by the next registration of the job, before
- * that one is acknowledged: see tp_job.n_types_stored.
+ * Registrations. The registry cannot forget a type, so new ones are planned, written to
+ * the store, and only then shown. The control lock is held all the way: nobody else
+ * registers in between.
  */
 #include "engine/types.h"
 
@@ -79,27 +79,42 @@ static void count_refusal(struct tp_engine *e, enum tp_registry_reason reason)
         e->stats.types_refused_frozen++;
 }
 
-/* Put what the registry has and the store does not into the store. */
-static int store_types(struct tp_engine *e, struct tp_job *job, uint64_t wall_ns,
+/* Write the types of a plan, and the job when it is new. */
+static int store_types(struct tp_engine *e, struct tp_job *job,
+                       const struct tp_registry_plan *plan, uint64_t wall_ns,
                        struct tp_err *err)
 {
     int rc;
 
-    if (job->is_stored && job->n_types_stored == tp_registry_len(job->registry))
+    if (job->is_stored && plan->n == 0)
         return TP_OK;
     rc = tp_persist_begin(e, err);
     if (rc != TP_OK)
         return rc;
     rc = tp_persist_job(e, job, err);
     if (rc == TP_OK)
-        rc = tp_persist_types(e, job, wall_ns, err);
+        rc = tp_persist_types(e, job, plan, wall_ns, err);
     rc = tp_persist_end(e, rc, err);
     if (rc != TP_OK)
         return rc;
     job->is_stored = true;
-    e->stats.types_registered += tp_registry_len(job->registry) - job->n_types_stored;
-    job->n_types_stored = tp_registry_len(job->registry);
+    e->stats.types_registered += plan->n;
     return TP_OK;
+}
+
+/* Say why the registry takes no such types. */
+static int refuse(struct tp_engine *e, const struct tp_job *job, size_t n, int rc,
+                  const struct tp_registry_detail *detail, struct tp_problem *problem)
+{
+    count_refusal(e, detail->reason);
+    tp_problem_from_registry(problem, detail, job->name, n > 1, (struct tp_str){0}, rc);
+    if (problem != NULL && rc == TP_ESTATE && job->active != NULL)
+        memcpy(problem->trace_id, job->active->id, TP_TRACE_ID_BYTES);
+    if (problem != NULL && problem->kind == TP_PROBLEM_LIMIT_EXCEEDED) {
+        problem->limit_max = e->limits.types_per_job;
+        problem->limit_value = tp_registry_len(job->registry) + 1;
+    }
+    return rc;
 }
 
 /* Register in a job that may be new. The control lock is held. */
@@ -109,21 +124,15 @@ static int register_in(struct tp_engine *e, struct tp_job *job,
                        struct tp_err *err)
 {
     struct tp_registry_detail detail = {0};
-    int rc = tp_registry_register_many(job->registry, specs, n, out, &detail, err);
+    struct tp_registry_plan plan = {.n = 0};
+    int rc = tp_registry_plan(job->registry, specs, n, out, &plan, &detail, err);
 
-    if (rc != TP_OK) {
-        count_refusal(e, detail.reason);
-        tp_problem_from_registry(problem, &detail, job->name, n > 1, (struct tp_str){0},
-                                 rc);
-        if (problem != NULL && rc == TP_ESTATE && job->active != NULL)
-            memcpy(problem->trace_id, job->active->id, TP_TRACE_ID_BYTES);
-        if (problem != NULL && problem->kind == TP_PROBLEM_LIMIT_EXCEEDED) {
-            problem->limit_max = e->limits.types_per_job;
-            problem->limit_value = tp_registry_len(job->registry) + 1;
-        }
-        return rc;
-    }
-    rc = store_types(e, job, wall_ns, err);
+    if (rc != TP_OK)
+        return refuse(e, job, n, rc, &detail, problem);
+    rc = store_types(e, job, &plan, wall_ns, err);
+    if (rc == TP_OK)
+        tp_registry_publish(job->registry, &plan);
+    tp_registry_drop(&plan);
     return rc == TP_OK ? TP_OK : tp_problem_storage(problem, rc);
 }
 
@@ -155,8 +164,7 @@ int tp_engine_types_register(struct tp_engine *e, struct tp_str job_name,
     rc = tp_job_get(e, job_name, now.wall_ns, &job, problem, err);
     if (rc == TP_OK)
         rc = register_in(e, job, specs, n, now.wall_ns, made, problem, err);
-    /* A new job that got a type stays, since the type is in its registry for good. */
-    if (rc != TP_OK && job != NULL && tp_registry_len(job->registry) == 0)
+    if (rc != TP_OK && job != NULL)
         tp_job_drop_new(e, job);
     tp_lock_give(&e->lock);
     if (rc != TP_OK)

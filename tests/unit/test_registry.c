@@ -410,9 +410,43 @@ static void test_restore_survives_every_allocation_failure(void **state)
     }
 }
 
+static void test_a_plan_is_seen_by_nobody_until_it_is_published(void **state)
+{
+    const struct tp_type_spec specs[] = {
+        {.plugin = tp_str_of("p"), .type_name = tp_str_of("A")},
+        {.plugin = tp_str_of("p"), .type_name = tp_str_of("B")},
+        {.plugin = tp_str_of("p"), .type_name = tp_str_of("A")}};
+    struct tp_registration out[3];
+    struct tp_registry_plan plan = {.n = 0};
+    struct tp_registry *r = NULL;
+    struct tp_err err = {0};
+
+    (void)state;
+    assert_int_equal(tp_registry_new(NULL, &r, &err), TP_OK);
+    for (int i = 0; i < 2; i++) {
+        tp_registry_drop(&plan);
+        assert_int_equal(tp_registry_plan(r, specs, 3, out, &plan, NULL, &err), TP_OK);
+        assert_int_equal(plan.n, 2);
+        assert_true(out[0].is_new && out[1].is_new && !out[2].is_new);
+        assert_ptr_equal(out[0].type, out[2].type);
+        assert_int_equal(tp_registry_len(r), 0);
+        assert_null(tp_registry_at(r, out[0].id));
+    }
+    tp_registry_publish(r, &plan);
+    assert_int_equal(plan.n, 0);
+    assert_int_equal(tp_registry_len(r), 2);
+    assert_ptr_equal(tp_registry_at(r, out[0].id), out[0].type);
+    assert_int_equal(tp_registry_plan(r, specs, 3, out, &plan, NULL, &err), TP_OK);
+    assert_int_equal(plan.n, 0);
+    assert_false(out[0].is_new);
+    tp_registry_publish(r, &plan);
+    tp_registry_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_plan_is_seen_by_nobody_until_it_is_published),
         cmocka_unit_test(test_registration_is_idempotent),
         cmocka_unit_test(test_attributes_are_kept_and_the_first_ones_win),
         cmocka_unit_test(test_a_collision_is_refused_naming_the_holder),
