@@ -55,6 +55,8 @@ struct tp_ingest {
     uint64_t repaired_seen; /* of the reader's count: taken over into ours */
     enum tp_ingest_limit limit_hit;
     bool is_medium_full;
+    int unstored; /* TP_OK, or why the payload is thrown away: see spill() */
+    struct tp_err unstored_why;
     int failed; /* TP_OK, or the code that ended it */
     struct tp_err failure;
     struct tp_ingest_result result;
@@ -162,19 +164,39 @@ void tp_ingest_free(struct tp_ingest *g)
     free(g);
 }
 
+/*
+ * The medium refuses the payload. A batch is read on to its end nevertheless, so that
+ * all its events can be told as lost and not just those before this point. A file is
+ * not: it may be long, and what is refused of it counts as never sent.
+ */
+static int give_up_payload(struct tp_ingest *g, int rc, const struct tp_err *err)
+{
+    g->is_medium_full = rc == TP_EQUOTA;
+    if (g->opts.salvage || rc == TP_ENOMEM)
+        return rc;
+    g->unstored = rc;
+    if (err != NULL)
+        g->unstored_why = *err;
+    g->payload.len = 0;
+    return TP_OK;
+}
+
 /* Move what is in memory of the payload to the blob. */
 static int spill(struct tp_ingest *g, struct tp_err *err)
 {
     const struct tp_blobs *blobs = g->opts.blobs;
     int rc = TP_OK;
 
+    if (g->unstored != TP_OK) {
+        g->payload.len = 0;
+        return TP_OK;
+    }
     if (g->result.spill == NULL)
         rc = blobs->open_append(blobs->ctx, NULL, &g->result.spill, err);
     if (rc == TP_OK)
         rc = blobs->append(g->result.spill, g->payload.data, g->payload.len, err);
-    g->is_medium_full = rc == TP_EQUOTA;
     if (rc != TP_OK)
-        return rc;
+        return give_up_payload(g, rc, err);
     g->result.crc32c = tp_frame_crc(g->result.crc32c, g->payload.data, g->payload.len);
     g->result.payload_bytes += g->payload.len;
     g->payload.len = 0;
@@ -569,6 +591,8 @@ static int finish(struct tp_ingest *g, struct tp_err *err)
         rc = write_notes(g, err);
     if (rc == TP_OK && r->spill != NULL)
         rc = spill(g, err);
+    if (rc == TP_OK && g->unstored != TP_OK)
+        rc = tp_fail(err, g->unstored, "%s", g->unstored_why.message);
     if (rc != TP_OK)
         return rc;
     if (r->spill == NULL) {

@@ -108,7 +108,8 @@ void tp_ingest_free(struct tp_ingest *g);
  *
  * TP_EINVAL  the body is damaged; the message has the byte offset. TP_EQUOTA  it is
  *            over a limit. TP_ENOMEM, TP_EIO (the blob). All are final: there is no
- *            payload, and further calls give the same answer.
+ *            payload, and further calls give the same answer. What the blob refuses of
+ *            a batch is told by tp_ingest_finish() only, so that all is counted.
  */
 int tp_ingest_feed(struct tp_ingest *g, const void *p, size_t n, struct tp_err *err);
 

@@ -526,6 +526,37 @@ static void test_a_body_longer_than_allowed_is_refused(void **state)
     stream_rig_fini(&rig);
 }
 
+static void test_all_events_of_a_batch_are_counted_though_the_medium_is_full(
+    void **state)
+{
+    static const char body[] = "[" X("a", "1", "2") "," X("b", "1", "2") "," X(
+        "c", "1", "2") "," X("d", "1", "2") ",{\"ph\":1}]";
+    struct tp_ingest_opts opts = {.types = types, .stream_no = 1, .spill_bytes = 1};
+    const struct tp_ingest_result *result = NULL;
+    struct tp_blobs *blobs = blob_mem_new();
+    struct tp_ingest *g = NULL;
+    struct tp_err err = {0};
+    bool is_medium = false;
+
+    (void)state;
+    opts.blobs = blobs;
+    assert_int_equal(tp_ingest_new(&opts, &g, &err), TP_OK);
+    blob_mem_limit(blobs, 10);
+    assert_int_equal(tp_ingest_feed(g, body, sizeof(body) - 1, &err), TP_OK);
+    assert_int_equal(tp_ingest_finish(g, &result, &err), TP_EQUOTA);
+    assert_null(result);
+    assert_int_equal(tp_ingest_events(g), 5);
+    assert_int_equal(tp_ingest_limit_hit(g, &is_medium), TP_INGEST_LIMIT_NONE);
+    assert_true(is_medium);
+    tp_ingest_free(g);
+    /* A file may go on for long, and is not counted: it ends at once. */
+    opts.salvage = true;
+    assert_int_equal(tp_ingest_new(&opts, &g, &err), TP_OK);
+    assert_int_equal(tp_ingest_feed(g, body, sizeof(body) - 1, &err), TP_EQUOTA);
+    tp_ingest_free(g);
+    blob_mem_free(blobs);
+}
+
 static void test_a_sealed_stream_may_be_posted_again(void **state)
 {
     struct stream_rig rig = new_rig();
@@ -644,6 +675,8 @@ int main(void)
         cmocka_unit_test(test_events_over_their_limits_are_counted_as_too_large),
         cmocka_unit_test(test_gzip_is_known_by_its_first_bytes),
         cmocka_unit_test(test_a_body_longer_than_allowed_is_refused),
+        cmocka_unit_test(
+            test_all_events_of_a_batch_are_counted_though_the_medium_is_full),
         cmocka_unit_test(test_a_sealed_stream_may_be_posted_again),
         cmocka_unit_test(test_a_large_payload_goes_to_a_blob),
         cmocka_unit_test(test_every_failing_operation_refuses_the_body),
