@@ -189,8 +189,12 @@ int tp_engine_ready(struct tp_engine *e, struct tp_now now, struct tp_err *err)
     rc = e->opts.store->ops->check(e->opts.store, err);
     e->stats.store_failures += rc != TP_OK;
     tp_lock_give(&e->lock);
-    if (rc == TP_OK)
+    if (rc == TP_OK) {
         rc = probe_blobs(e, err);
+        tp_lock_take(&e->lock);
+        e->stats.blob_failures += rc != TP_OK;
+        tp_lock_give(&e->lock);
+    }
     if (rc != TP_OK)
         return rc;
     tp_engine_stats(e, &stats);

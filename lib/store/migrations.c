@@ -4,6 +4,9 @@
  */
 #include "store/migrations.h"
 
+#include <errno.h>
+#include <stdbool.h>
+
 #include "base/err.h"
 
 /* clang-format off */
@@ -72,6 +75,14 @@ const char *const *tp_migrations(size_t *n)
     return steps;
 }
 
+/* SQLite takes only ENOSPC for a full disk; a quota and a limit of file sizes are as
+ * full. It does not keep their errno, and nothing was called since the write. */
+static bool is_full(sqlite3 *db)
+{
+    return sqlite3_extended_errcode(db) == SQLITE_IOERR_WRITE &&
+           (errno == EDQUOT || errno == EFBIG);
+}
+
 int tp_sqlite_fail(sqlite3 *db, const char *what, struct tp_err *err)
 {
     int code = TP_EIO;
@@ -79,6 +90,9 @@ int tp_sqlite_fail(sqlite3 *db, const char *what, struct tp_err *err)
     switch (sqlite3_errcode(db) & 0xff) {
     case SQLITE_FULL:
         code = TP_EQUOTA;
+        break;
+    case SQLITE_IOERR:
+        code = is_full(db) ? TP_EQUOTA : TP_EIO;
         break;
     case SQLITE_NOMEM:
         code = TP_ENOMEM;
