@@ -42,6 +42,9 @@ run_part = test -x $1 || { echo "make $@: $1 is not there" >&2; exit 1; }; $1
 corpus: all ## every trace of the corpus in and out again
 	$(Q)$(call run_part,tests/corpus/run)
 
+# The stand-in for PyTorch processes has its parts in tests/support.
+$(E2E_PROGRAMS): $(call object,$(wildcard tests/support/kineto_*.c))
+
 e2e: all $(E2E_PROGRAMS) ## numbered scenarios against the running service
 	$(Q)$(call run_part,tests/e2e/run)
 
