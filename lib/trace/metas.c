@@ -75,6 +75,43 @@ static int write_key(struct tp_buf *out, const struct tp_event *ev, struct tp_er
     return rc == TP_OK ? append_id(out, &ev->track->tid, err) : rc;
 }
 
+/* Begin a member behind those that are there. */
+static int begin_member(struct tp_buf *out, const char *key, struct tp_err *err)
+{
+    int rc = out->len == 0 ? TP_OK : tp_buf_append(out, ",", 1, err);
+
+    return rc == TP_OK ? tp_buf_append_str(out, key, err) : rc;
+}
+
+/* All that an index has no field for, as members: cat, id, what only some kinds have,
+ * and those that no kind has. */
+static int write_extra(struct tp_buf *out, const struct tp_event *ev,
+                       struct tp_err *err)
+{
+    const struct tp_str cat = {ev->cat.ptr, ev->cat.len};
+    int rc = TP_OK;
+
+    out->len = 0;
+    if (cat.ptr != NULL)
+        rc = begin_member(out, "\"cat\":", err);
+    if (rc == TP_OK && cat.ptr != NULL)
+        rc = tp_json_write_string(out, cat, err);
+    if (rc == TP_OK && ev->id.kind != TP_ID_NONE)
+        rc = begin_member(out, "\"id\":", err);
+    if (rc == TP_OK && ev->id.kind != TP_ID_NONE)
+        rc = append_id(out, &ev->id, err);
+    if (rc == TP_OK && ev->scope != 0)
+        rc = begin_member(out, "\"s\":", err);
+    if (rc == TP_OK && ev->scope != 0)
+        rc = tp_json_write_string(out, (struct tp_str){&ev->scope, 1}, err);
+    if (rc == TP_OK && ev->binds_enclosing)
+        rc = begin_member(out, "\"bp\":\"e\"", err);
+    if (rc != TP_OK || ev->extra.len == 0)
+        return rc;
+    rc = begin_member(out, "", err);
+    return rc == TP_OK ? tp_buf_append(out, ev->extra.ptr, ev->extra.len, err) : rc;
+}
+
 /* Fill a place of index->metas. */
 static int fill(struct tp_metas *m, const struct tp_event *ev,
                 struct tp_index_meta *out, struct tp_err *err)
@@ -93,7 +130,10 @@ static int fill(struct tp_metas *m, const struct tp_event *ev,
     if (rc == TP_OK)
         rc = tp_stream_index_dup_id(m->index, &ev->track->tid, &meta.tid, err);
     if (rc == TP_OK)
-        rc = tp_stream_index_dup(m->index, ev->extra, &meta.extra, err);
+        rc = write_extra(&m->text, ev, err);
+    if (rc == TP_OK)
+        rc = tp_stream_index_dup(m->index, (struct tp_str){m->text.data, m->text.len},
+                                 &meta.extra, err);
     if (rc != TP_OK)
         return rc;
     m->meta_bytes += sizeof(meta) + meta.args_json.len + meta.name.len +

@@ -34,7 +34,7 @@ struct tp_index_meta {
     int64_t ts_ns;
     bool has_ts;
     struct tp_str args_json; /* the object's text, "{...}"; empty when absent */
-    struct tp_str extra;     /* as tp_event.extra */
+    struct tp_str extra;     /* as tp_event.extra, and cat, id, s and bp as members */
 };
 
 /* A top-level member of the source file: key and JSON text. */

@@ -51,6 +51,45 @@ static int add_member(struct tp_metas *m, const char *key, const char *json,
     return rc;
 }
 
+static void test_members_that_metadata_does_not_need_are_kept(void **state)
+{
+    static const struct tp_track own = {.pid = {.kind = TP_ID_NUMBER, .number = 7}};
+    struct tp_event ev = {.kind = TP_EVENT_META,
+                          .name = {"process_name", 12, 0},
+                          .cat = {"__meta\"data", 11, 0},
+                          .id = {.kind = TP_ID_TEXT, .text = {"0x5", 3}},
+                          .scope = 'g',
+                          .binds_enclosing = true,
+                          .extra = {"\"tts\":3", 7},
+                          .track = &own};
+    static const char *const want[] = {
+        "\"cat\":\"__meta\\\"data\",\"id\":\"0x5\",\"s\":\"g\",\"bp\":\"e\",\"tts\":3",
+        "\"id\":-1,\"tts\":3", "\"tts\":3", ""};
+    struct tp_stream_index ix = {0};
+    struct tp_metas m = {.index = &ix, .metas_max = 9, .bytes_max = 10000};
+    bool is_note;
+    bool is_kept;
+    struct tp_err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        assert_int_equal(tp_metas_add(&m, &ev, 0, false, &is_note, &is_kept, &err),
+                         TP_OK);
+        print_message("%s\n", want[i]);
+        assert_true(tp_str_is(ix.metas[i].extra, want[i]));
+        if (i == 0)
+            ev.cat = (struct tp_name){NULL, 0, 0};
+        ev.scope = 0;
+        ev.binds_enclosing = false;
+        ev.id =
+            (struct tp_id){.kind = i == 0 ? TP_ID_NUMBER : TP_ID_NONE, .number = -1};
+        if (i == 2)
+            ev.extra = (struct tp_str){NULL, 0};
+    }
+    tp_metas_fini(&m);
+    tp_stream_index_fini(&ix);
+}
+
 static void test_over_the_limit_the_last_of_a_kind_stays(void **state)
 {
     struct tp_stream_index ix = {0};
@@ -152,6 +191,7 @@ static void test_adding_survives_every_allocation_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_members_that_metadata_does_not_need_are_kept),
         cmocka_unit_test(test_over_the_limit_the_last_of_a_kind_stays),
         cmocka_unit_test(test_the_last_member_of_a_key_stays),
         cmocka_unit_test(test_arguments_of_every_kind_become_json),
