@@ -18,10 +18,13 @@ struct tp_buf;
 struct tp_err;
 struct tp_recorder;
 
+#define TP_DRAIN_BYTES_MIN ((size_t)256 << 10) /* the largest event fits */
+
 /* Plain data. */
 struct tp_drain_opts {
     uint32_t stream_no; /* 1 to 65535: of the command `prepare` */
-    size_t max_bytes;   /* of the batch; 64 KiB to TP_NATIVE_BYTES_MAX; 0 = 1 MiB */
+    size_t max_bytes;   /* of the batch; from TP_DRAIN_BYTES_MIN to TP_NATIVE_BYTES_MAX;
+                           0 = 1 MiB */
     bool is_last; /* after the stop: slices that are still open go out, unfinished */
     bool has_clock;
     struct tp_native_clock clock; /* with has_clock: the best exchange of late */

@@ -76,8 +76,8 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
 
 /*
  * Agent: record what begins at at_ns (tp_now()'s clock) or later. May be called a
- * little before: events that begin before at_ns are discarded and counted nowhere. Ignored
- * when not armed.
+ * little before: events that begin before at_ns are discarded and counted nowhere.
+ * Ignored when not armed.
  */
 void tp_recorder_start(struct tp_recorder *r, uint64_t at_ns);
 
@@ -97,6 +97,16 @@ uint64_t tp_recorder_step(const struct tp_recorder *r, uint64_t *at_ns);
 /* Agent: have wake() called as soon as the step is reached; UINT64_MAX = never. */
 void tp_recorder_set_alarm(struct tp_recorder *r, uint64_t step);
 
+/*
+ * Agent: let steps start and stop the trace that it is armed for, in the thread that
+ * calls tp_step() and at that moment; wake() is called at both. An arm forgets it.
+ *
+ * first  start when this step begins; 0: not by a step.
+ * n      stop when so many steps have ended since the start, however that came about;
+ *        0: not by a step.
+ */
+void tp_recorder_set_steps(struct tp_recorder *r, uint64_t first, uint64_t n);
+
 /* Counts since arm, by type. Plain data. emitted - filtered - all dropped is what
  * tp_recorder_drain() gave out. */
 struct tp_recorder_totals {
@@ -114,7 +124,8 @@ void tp_recorder_charge(struct tp_recorder *r, enum tp_drop_cause cause,
                         const uint32_t *by_type);
 
 /* For pthread_atfork(), for all recorders of the process: lock, unlock, and in the
- * child unlock and make every recorder silent and empty. The agents are the caller's care. */
+ * child unlock and make every recorder silent and empty. The agents are the caller's
+ * care. */
 void tp_recorders_before_fork(void);
 void tp_recorders_after_fork_parent(void);
 void tp_recorders_after_fork_child(void);

@@ -132,8 +132,8 @@ enum tp_kind { TP_KIND_SLICE = 1, TP_KIND_INSTANT = 2, TP_KIND_COUNTER = 3 };
  * unit  of a counter, such as "GB/s"; NULL: none.
  * type  set only on success; start from TP_TYPE_NONE, which is never recorded.
  *
- * TP_EINVAL  a name. TP_EEXIST  another type has the id. TP_EQUOTA, TP_ENOMEM. Nothing
- * was registered.
+ * TP_EINVAL  a name. TP_EEXIST  another type has the id. TP_ESTATE  the client is
+ * tp_client_off. TP_EQUOTA, TP_ENOMEM. Nothing was registered.
  */
 int tp_register_type(struct tp_client *client, const char *plugin,
                      const char *type_name, enum tp_kind kind, const char *unit,
