@@ -22,10 +22,11 @@ SAN_CFLAGS := -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=al
 SAN_LDFLAGS := -fsanitize=$(SAN)
 endif
 
-# What goes into the shared library is position independent and may still inline its
-# own functions; the rest is position independent enough for PIE.
-PIC_ROOMS := base core
-pic = $(if $(filter $(PIC_ROOMS),$1),-fPIC -fno-semantic-interposition,-fPIE)
+# What may go into the shared library is position independent; the rest is so enough for
+# PIE. Of the library only what its public headers declare is seen from outside.
+PIC_ROOMS := base core trace producer
+PIC := -fPIC -fvisibility=hidden -fno-semantic-interposition
+pic = $(if $(filter $(PIC_ROOMS),$1),$(PIC),-fPIE)
 
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -DTP_VERSION='"$(VERSION)"' -pthread -g \
     $(OPTIMIZE) $(WARNINGS) $(HARDEN) $(SAN_CFLAGS) $(LIB_CFLAGS)
@@ -34,7 +35,7 @@ BASE_LDFLAGS := -pthread -Wl,--as-needed -Wl,-z,relro,-z,now $(SAN_LDFLAGS)
 COMPILE = $(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 LINK = $(CC) $(BASE_LDFLAGS) $(LDFLAGS) -pie
 
-flags_text := $(COMPILE) $(LINK)
+flags_text := $(COMPILE) $(LINK) $(PIC) $(PIC_ROOMS)
 flags_known := $(if $(wildcard $(B)/flags),$(file <$(B)/flags))
 ifneq ($(flags_text),$(flags_known))
 .PHONY: $(B)/flags

@@ -1,5 +1,7 @@
-# Installation, with DESTDIR and PREFIX. The headers go as they are included,
-# "base/err.h", into include/traceplane/, which traceplane.pc puts on the path.
+# Installation, with DESTDIR and PREFIX. The public headers go into include/traceplane/,
+# as they are included: <traceplane/traceplane.h>.
+
+PUBLIC_HEADERS := $(addprefix lib/producer/,traceplane.h record.h macros.h)
 
 .PHONY: install
 
@@ -10,9 +12,7 @@ install: all ## into $(DESTDIR)$(PREFIX): programs, library, headers, traceplane
 	$(Q)install -m 644 $(P)/libtraceplane.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 755 $(P)/libtraceplane.so $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	$(Q)ln -sfn $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtraceplane.so
-	$(Q)for header in $(foreach r,$(PIC_ROOMS),$(wildcard lib/$r/*.h)); do \
-	    install -D -m 644 $$header \
-	        $(DESTDIR)$(PREFIX)/include/traceplane/$${header#lib/} || exit 1; \
-	done
+	$(Q)install -d $(DESTDIR)$(PREFIX)/include/traceplane
+	$(Q)install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/traceplane
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' mk/traceplane.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/traceplane.pc

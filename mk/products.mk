@@ -2,7 +2,8 @@
 #
 #   librooms.a          every room except the main() of the service and the CLI; what
 #                       the service, the tests and the benchmarks are linked with
-#   libtraceplane.{a,so} the rooms that others may link
+#   libtraceplane.{a,so} lib/producer and what it needs of the rooms below, of which
+#                       only the symbols in libtraceplane.map can be seen
 #   traceplaned         server/main.c and librooms.a
 #   traceplane          cli/*.c, when it is there
 
@@ -34,18 +35,39 @@ $(ROOMS_A): $(call object,$(archive_sources)) $(B)/librooms.list
 	@$(if $(Q),echo "  AR   $@")
 	$(Q)rm -f $@ && $(AR) qcsD $@ $(filter %.o,$^)
 
-shared_sources := $(foreach r,$(PIC_ROOMS),$(call sources,$r))
+# The library is all of lib/producer and, by way of an archive, those objects of the
+# rooms below that it refers to. The static one is a single object in which all other
+# symbols were made local, so that it clashes with nothing.
+producer_objects := $(call object,$(call sources,producer))
+NEEDS_A := $(B)/libneeds.a
 SONAME := libtraceplane.so.0
+OBJCOPY ?= objcopy
+PRODUCER_LIBS = $(shell pkg-config --libs libcurl) -lm
 
-$(P)/libtraceplane.a: $(call object,$(shared_sources))
+$(NEEDS_A): $(call object,$(foreach r,$(filter-out producer,$(PIC_ROOMS)),\
+    $(call sources,$r)))
 	@$(if $(Q),echo "  AR   $@")
 	$(Q)rm -f $@ && $(AR) qcsD $@ $^
 
-$(P)/libtraceplane.so: $(call object,$(shared_sources)) mk/libtraceplane.map
+$(B)/libtraceplane.keep: mk/libtraceplane.map
+	$(Q)sed -n 's/^ *\(tp_[a-z_]*\);.*/\1/p' $< >$@
+
+$(B)/libtraceplane.o: $(producer_objects) $(NEEDS_A) $(B)/libtraceplane.keep
+	@$(if $(Q),echo "  LD   $@")
+	$(Q)$(LD) -r -o $@ $(filter %.o,$^) $(NEEDS_A)
+	$(Q)$(OBJCOPY) --keep-global-symbols=$(B)/libtraceplane.keep $@
+
+$(P)/libtraceplane.a: $(B)/libtraceplane.o
+	@$(if $(Q),echo "  AR   $@")
+	$(Q)rm -f $@ && $(AR) qcsD $@ $^
+
+# Never unloaded: threads and the process run code of it when they end.
+$(P)/libtraceplane.so: $(producer_objects) $(NEEDS_A) mk/libtraceplane.map
 	@$(if $(Q),echo "  LD   $@")
 	$(Q)$(CC) $(BASE_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
-	    -Wl,--version-script=mk/libtraceplane.map $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
-	    -o $@ $(filter %.o,$^) -lm
+	    -Wl,--version-script=mk/libtraceplane.map -Wl,-z,nodelete \
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
+	    -o $@ $(filter %.o,$^) $(NEEDS_A) $(PRODUCER_LIBS)
 	$(Q)ln -sfn libtraceplane.so $(@D)/$(SONAME)
 
 $(P)/traceplaned: $(B)/obj/server/main.o $(ROOMS_A)
@@ -95,7 +117,7 @@ EXAMPLES := $(call programs,examples) $(addprefix $(P)/examples/,$(EXAMPLE_FOLDE
 BENCH_PROGRAMS := $(call programs,bench)
 E2E_PROGRAMS := $(call programs,tests/e2e)
 
-PRODUCTS := $(if $(shared_sources),$(P)/libtraceplane.a $(P)/libtraceplane.so) \
+PRODUCTS := $(if $(producer_objects),$(P)/libtraceplane.a $(P)/libtraceplane.so) \
     $(P)/traceplaned $(if $(call sources,cli),$(P)/traceplane) $(EXAMPLES)
 
 server/main.c:

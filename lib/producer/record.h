@@ -18,6 +18,7 @@ struct tp_client;
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* Whether a type is being recorded: one relaxed load. type  0 to 255. */
 static inline int tp_enabled(const struct tp_client *client, unsigned type)
@@ -136,6 +137,7 @@ void tp_flow(struct tp_client *client, unsigned type, uint32_t name,
 void tp_async(struct tp_client *client, unsigned type, uint32_t name,
               enum tp_phase phase, uint64_t id);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -20,7 +20,7 @@
 static struct tp_ring none; /* of session 0, which no recorder has */
 
 _Thread_local struct tp_ring *tp_ring_here = &none;
-static _Thread_local struct tp_ring *mine; /* the rings of this thread */
+static _Thread_local struct tp_ring *mine __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static struct tp_ring *all;

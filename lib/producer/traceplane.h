@@ -23,6 +23,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* The same words are in the library's own base/err.h; whichever comes first counts. */
 #ifndef TP_ERR_DEFINED
@@ -172,6 +173,7 @@ struct tp_stats {
 /* Fill *stats, of which the caller gives the size: later fields are left alone. */
 void tp_get_stats(struct tp_client *client, struct tp_stats *stats, size_t stats_bytes);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
