@@ -31,6 +31,22 @@ test('a batch is registered as a whole or not at all', async (t) => {
   assert.deepEqual(done.types.map((x) => x.id), [161, 154]);
 });
 
+test('the items of a batch may name its job, and must agree on it', async (t) => {
+  const server = await serve(t);
+  const item = (type_name, job) => ({ plugin: 'a', type_name, ...(job && { job }) });
+  const jobs = async (body) => (await server.expect('POST', '/types', [201], { body })).json().types.map((x) => x.job);
+  assert.deepEqual(await jobs({ types: [item('X', 'j'), item('Y', 'j')] }), ['j', 'j']);
+  assert.deepEqual(await jobs({ job: 'k', types: [item('X'), item('Y', 'k')] }), ['k', 'k']);
+  const differs = async (body) => (await server.problem('POST', '/types', 400, 'invalid-field', { body })).field;
+  assert.equal(await differs({ types: [item('P', 'j'), item('Q')] }), 'types[1].job');
+  assert.equal(await differs({ types: [item('P'), item('Q', 'j')] }), 'types[1].job');
+  assert.equal(await differs({ job: 'k', types: [item('P', 'j'), item('Q')] }), 'types[1].job');
+  for (const job of ['j', 'k', 'default']) {
+    const names = (await server.get(`/types?scope=custom&job=${job}`)).json().items.map((x) => x.name);
+    assert.deepEqual(names.sort(), job === 'default' ? [] : ['a.X', 'a.Y'], job);
+  }
+});
+
 test('a collision is refused and names the holder', async (t) => {
   const server = await serve(t);
   await server.expect('POST', '/types', [201], { body: KERNEL });
