@@ -156,34 +156,65 @@ static struct tp_str origin_form(const struct tp_call *call)
     const struct tp_str host = call->headers[TP_HEADER_HOST];
     struct tp_str target = call->target;
 
-    if (target.len <= n + host.len || strncasecmp(target.ptr, scheme, n) != 0 ||
-        host.len == 0 || strncasecmp(target.ptr + n, host.ptr, host.len) != 0 ||
-        target.ptr[n + host.len] != '/')
+    if (target.len < n + host.len || strncasecmp(target.ptr, scheme, n) != 0 ||
+        host.len == 0 || strncasecmp(target.ptr + n, host.ptr, host.len) != 0)
         return target;
     target.ptr += n + host.len;
     target.len -= n + host.len;
     return target;
 }
 
+static bool is_unreserved(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("-._~", c) != NULL);
+}
+
+/* "%74ypes" is "types" (RFC 3986, 6.2.2.2). Other escapes stay: a "%2F" is no slash. */
+static struct tp_str unescape_unreserved(struct tp_call *call, struct tp_str path)
+{
+    char *to = call->decoded.data + call->decoded.len;
+    size_t n = 0;
+
+    if (path.len == 0 || memchr(path.ptr, '%', path.len) == NULL)
+        return path;
+    for (size_t i = 0; i < path.len; i++) {
+        int high = path.ptr[i] == '%' && i + 2 < path.len ? hex_digit(path.ptr[i + 1])
+                                                          : -1;
+        int low = high < 0 ? -1 : hex_digit(path.ptr[i + 2]);
+        bool is_plain = low >= 0 && is_unreserved(high << 4 | low);
+
+        to[n++] = is_plain ? (char)(high << 4 | low) : path.ptr[i];
+        i += is_plain ? 2 : 0;
+    }
+    call->decoded.len += n;
+    return (struct tp_str){to, n};
+}
+
 int tp_call_parse_target(struct tp_call *call, struct tp_str *path, struct tp_err *err)
 {
     struct tp_str target = origin_form(call);
+    bool is_whole = target.len < call->target.len; /* "http://host" is "http://host/" */
     const char *mark = target.len == 0 ? NULL : memchr(target.ptr, '?', target.len);
     struct tp_str before = {target.ptr,
                             mark == NULL ? target.len : (size_t)(mark - target.ptr)};
-    int rc = tp_buf_reserve(&call->decoded, target.len + 1, err);
+    /* Room for the path twice: without needless escapes, and its argument decoded. */
+    int rc = tp_buf_reserve(&call->decoded, 2 * target.len + 1, err);
 
     if (rc != TP_OK)
         return rc;
+    if (is_whole && before.len == 0)
+        before = (struct tp_str){"/", 1};
     if (before.len == 0 || before.ptr[0] != '/')
         return tp_fail(err, TP_EINVAL, "the address must start with '/'");
     if (mark != NULL) {
-        struct tp_str query = {mark + 1, target.len - before.len - 1};
+        struct tp_str query = {mark + 1, (size_t)(target.ptr + target.len - mark) - 1};
 
         rc = parse_query(call, query, err);
         if (rc != TP_OK)
             return rc;
     }
+    before = unescape_unreserved(call, before);
     if (before.len >= 3 && memcmp(before.ptr, "/v1", 3) == 0 &&
         (before.len == 3 || before.ptr[3] == '/')) {
         before.ptr += 3;

@@ -161,7 +161,8 @@ void tp_call_fini(struct tp_call *call);
 /*
  * Parse call->target into path segments and parameters.
  *
- * path  set to the path as it came, without the query and without a leading "/v1".
+ * path  set to the path, without the query and without a leading "/v1"; of its escapes
+ *       those are gone that say no more than the character itself.
  *
  * TP_EINVAL  a broken percent escape, a NUL, invalid UTF-8, too many parameters, or one
  * that is given twice although it may not. TP_ENOMEM.

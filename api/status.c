@@ -40,6 +40,8 @@ static const struct {
                                     431},
     [TP_FAULT_RANGE_NOT_SATISFIABLE] = {"range-not-satisfiable",
                                         "The range is outside of the data", 416},
+    [TP_FAULT_EXPECTATION_FAILED] = {"expectation-failed",
+                                     "That cannot be expected here", 417},
     [TP_FAULT_UNTRUSTED_HOST] = {"untrusted-host", "This service has another name",
                                  421},
     [TP_FAULT_UNTRUSTED_ORIGIN] = {"untrusted-origin",

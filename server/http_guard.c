@@ -141,15 +141,48 @@ static bool is_same_origin(struct tp_str origin, struct tp_str host)
            strncasecmp(origin.ptr + n, host.ptr, host.len) == 0;
 }
 
+/*
+ * A target that holds the whole address says itself which host is meant, and the Host
+ * header is ignored (RFC 9112, 3.2.2). It must be there nevertheless.
+ */
+static void take_host_of_target(const struct tp_http_seen *seen, struct tp_call *call)
+{
+    static const char scheme[] = "http://";
+    const size_t n = sizeof(scheme) - 1;
+    struct tp_str target = call->target;
+    size_t end = n;
+
+    if (target.len < n || strncasecmp(target.ptr, scheme, n) != 0 ||
+        seen->count[TP_HEADER_HOST] == 0)
+        return;
+    while (end < target.len && target.ptr[end] != '/' && target.ptr[end] != '?')
+        end++;
+    call->headers[TP_HEADER_HOST] = (struct tp_str){target.ptr + n, end - n};
+}
+
+/* What a client expects besides the word that the library gives it (RFC 9110, 10.1.1).
+ */
+static bool expects_too_much(const struct tp_http_seen *seen,
+                             const struct tp_call *call)
+{
+    return seen->count[TP_HEADER_EXPECT] > 0 && seen->is_http_1_1 &&
+           !equals(call->headers[TP_HEADER_EXPECT], "100-continue");
+}
+
 bool tp_http_guard(const struct tp_config *config, const struct tp_http_seen *seen,
                    struct tp_call *call)
 {
     const char *mistake = framing_mistake(seen, call);
-    struct tp_str host = call->headers[TP_HEADER_HOST];
     struct tp_str origin = call->headers[TP_HEADER_ORIGIN];
+    struct tp_str host;
 
     if (mistake != NULL)
         return refuse(call, TP_FAULT_INVALID_REQUEST, mistake);
+    if (expects_too_much(seen, call))
+        return refuse(call, TP_FAULT_EXPECTATION_FAILED,
+                      "the only expectation that is met is 100-continue");
+    take_host_of_target(seen, call);
+    host = call->headers[TP_HEADER_HOST];
     if (!seen->is_unix && seen->count[TP_HEADER_HOST] > 0 &&
         !host_is_ours(config, host))
         return refuse(

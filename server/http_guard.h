@@ -26,8 +26,9 @@ struct tp_http_seen {
 /*
  * Check the request line and headers of a call.
  *
- * Returns true when it is fine. Otherwise the call has its answer, must_close is set
- * for what can desynchronise a connection, and is_refused is true.
+ * Returns true when it is fine; the Host of the call is then the one that is meant,
+ * which a target in absolute form names itself. Otherwise the call has its answer,
+ * must_close is set for what can desynchronise a connection, and is_refused is true.
  */
 bool tp_http_guard(const struct tp_config *config, const struct tp_http_seen *seen,
                    struct tp_call *call);

@@ -12,8 +12,9 @@
 #include "api/rest.h"
 #include "engine/engine.h"
 
-static const int statuses[] = {200, 201, 202, 204, 206, 304, 400, 403, 404, 405, 406,
-                               409, 413, 415, 416, 421, 422, 429, 431, 500, 503, 507};
+static const int statuses[] = {200, 201, 202, 204, 206, 304, 400, 403,
+                               404, 405, 406, 409, 413, 415, 416, 417,
+                               421, 422, 429, 431, 500, 503, 507};
 
 #define N_STATUSES (sizeof(statuses) / sizeof(statuses[0]))
 #define OTHER N_STATUSES

@@ -66,3 +66,30 @@ test('good requests one behind the other are answered in order', async () => {
   const expect = await raw(server.port, request('POST', '/traces', [HOST, 'Expect: 100-continue', 'Content-Length: 14'], '{"job":"other"}'.slice(0, 14)));
   assert.equal(expect.replies[0].status, 400);
 });
+
+test('a header that goes on in the next line is refused', async () => {
+  for (const header of ['Content-Type: application/\r\n json', 'X: a\r\n\tb', 'Host: 127.0.0.1\r\n .evil.example', 'Content-Length: 3\r\n 0', 'Transfer-Encoding:\r\n chunked'])
+    await refused(request('POST', '/types', [...(header.startsWith('Host') ? [] : [HOST]), header, ...(header.startsWith('Content-L') ? [] : [`Content-Length: ${BODY.length}`])], BODY), [400, 411, 413], JSON.stringify(header));
+});
+
+test('what nobody can meet is not expected here', async () => {
+  for (const value of ['foo', '100-continue, foo', '200-ok']) {
+    const r = await refused(request('POST', '/types', [HOST, `Expect: ${value}`, `Content-Length: ${BODY.length}`], BODY), 417, value);
+    assert.match(r.body.toString(), /expectation-failed/);
+    assert.equal(r.headers.connection, 'close');
+  }
+  assert.equal((await raw(server.port, request('GET', '/healthz', [HOST, 'Expect: 100-Continue']))).replies[0].status, 200);
+});
+
+test('a whole address is taken when its host is ours, whatever the Host header says', async () => {
+  const status = async (target, host) => (await raw(server.port, request('GET', target, [`Host: ${host}`]))).replies[0].status;
+  assert.deepEqual(await Promise.all([['http://localhost:8750/v1/types?scope=all', '127.0.0.1'], ['HTTP://LOCALHOST/healthz', 'localhost'], ['http://127.0.0.1:1', 'evil.example']].map((a) => status(...a))), [200, 200, 200]);
+  await refused(request('POST', 'http://evil.example/types', [HOST, `Content-Length: ${BODY.length}`], BODY), 421, 'a foreign host in the target');
+  await refused(request('POST', 'https://localhost/types', [HOST, `Content-Length: ${BODY.length}`], BODY), 400, 'a scheme that is not spoken here');
+});
+
+test('an escape that was not needed changes nothing', async () => {
+  const status = async (target) => (await raw(server.port, request('GET', target))).replies[0].status;
+  for (const [target, expected] of [['/%74ypes', 200], ['/v%31/t%79pes', 200], ['/types/%6Bernel', 200], ['/%2ftypes', 404], ['/types%2Fkernel', 404], ['/types/%256Bernel', 404], ['/types/kernel%00', 400], ['/types/%zz', 400]])
+    assert.equal(await status(target), expected, target);
+});

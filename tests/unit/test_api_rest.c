@@ -100,7 +100,8 @@ static void test_an_address_with_its_host_is_the_path_on_that_host(void **state)
     } cases[] = {
         {"http://localhost:8750/v1/types?job=x", "localhost:8750", 200},
         {"HTTP://LocalHost:8750/types", "localhost:8750", 200},
-        {"http://localhost:8750", "localhost:8750", 400},
+        {"http://localhost:8750", "localhost:8750", 200},
+        {"http://localhost:8750?x", "localhost:8750", 400}, /* no such parameter */
         {"http://localhost:8750x/types", "localhost:8750", 400},
         {"http://elsewhere/types", "localhost:8750", 400},
         {"http:///types", "", 400},
@@ -116,6 +117,37 @@ static void test_an_address_with_its_host_is_the_path_on_that_host(void **state)
         request.headers[0].value = cases[i].host;
         api_call(a, &request);
         assert_int_equal(a->call.status, cases[i].status);
+    }
+}
+
+static void test_an_escape_that_was_not_needed_changes_nothing(void **state)
+{
+    static const struct {
+        const char *target;
+        int status;
+    } cases[] = {
+        {"/%74ypes", 200},
+        {"/v%31/types", 200},
+        {"/t%79%70%65s", 200},
+        {"/%2Ftypes", 404},
+        {"/types%2F", 404},
+        {"/typ%65", 404},
+        {"/%7", 404},
+        {"/%", 404},
+        {"/types/%6bernel", 200},
+        {"/types/k%65rne%6C?job=%61", 200},
+        {"/types/a%2Fb", 404},
+        {"/types/kernel%00", 400},
+        {"/types/%zz", 400},
+        {"/types/kerne%6", 400},
+        {"/types/%ff", 400},
+        {"/types/%256bernel", 404},
+    };
+    struct api_rig *a = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        print_message("%s\n", cases[i].target);
+        assert_int_equal(api_get(a, "%s", cases[i].target), cases[i].status);
     }
 }
 
@@ -352,6 +384,7 @@ int main(void)
         api_test(test_an_address_that_cannot_be_read_is_400),
         api_test(test_every_path_works_with_and_without_the_version),
         api_test(test_an_address_with_its_host_is_the_path_on_that_host),
+        api_test(test_an_escape_that_was_not_needed_changes_nothing),
         api_test(test_an_empty_job_is_refused_and_names_itself),
         api_test(test_a_body_where_none_belongs_is_400),
         api_test(test_a_control_body_is_json_by_any_of_its_content_types),

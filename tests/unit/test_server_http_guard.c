@@ -18,8 +18,9 @@
 
 struct one {
     const char *what;
-    const char *host, *origin, *length, *coding; /* NULL: it did not come */
-    unsigned char n_host, n_length, n_coding;    /* how often it came, beyond once */
+    const char *host, *origin, *length, *coding, *expect; /* NULL: it did not come */
+    const char *target;                                   /* NULL: "/" */
+    unsigned char n_host, n_length, n_coding; /* how often it came, beyond once */
     bool is_http_1_0, is_unix, has_odd_name, has_odd_value;
     enum tp_fault fault;
 };
@@ -44,6 +45,8 @@ static void check(const struct tp_config *config, const struct one *o)
     bool is_fine;
 
     tp_call_init(&call, &service);
+    call.target = tp_str_of(o->target == NULL ? "/" : o->target);
+    put(&call, &seen, TP_HEADER_EXPECT, o->expect, 0);
     put(&call, &seen, TP_HEADER_HOST, o->host, o->n_host);
     put(&call, &seen, TP_HEADER_ORIGIN, o->origin, 0);
     put(&call, &seen, TP_HEADER_CONTENT_LENGTH, o->length, o->n_length);
@@ -104,6 +107,15 @@ static void test_ambiguous_framing_is_refused_and_closes(void **state)
          .host = "localhost",
          .length = "",
          .fault = TP_FAULT_INVALID_REQUEST},
+        {.what = "100-continue", .host = "localhost", .expect = "100-Continue"},
+        {.what = "expecting in HTTP/1.0",
+         .host = "localhost",
+         .expect = "foo",
+         .is_http_1_0 = true},
+        {.what = "another expectation",
+         .host = "localhost",
+         .expect = "foo",
+         .fault = TP_FAULT_EXPECTATION_FAILED},
         {.what = "odd name",
          .host = "localhost",
          .has_odd_name = true,
@@ -144,6 +156,24 @@ static void test_only_our_own_names_are_answered(void **state)
          .fault = TP_FAULT_UNTRUSTED_HOST},
         {.what = "open bracket", .host = "[::1", .fault = TP_FAULT_UNTRUSTED_HOST},
         {.what = "empty", .host = "", .fault = TP_FAULT_UNTRUSTED_HOST},
+        {.what = "ours in the target, whatever Host says",
+         .host = "evil.example",
+         .target = "HTTP://localhost:8750/types"},
+        {.what = "ours in the target without a path",
+         .host = "localhost",
+         .target = "http://[::1]?x"},
+        {.what = "foreign in the target, whatever Host says",
+         .host = "localhost",
+         .target = "http://evil.example/types",
+         .fault = TP_FAULT_UNTRUSTED_HOST},
+        {.what = "ours as a user of a foreign target",
+         .host = "localhost",
+         .target = "http://localhost:1@evil.example/",
+         .fault = TP_FAULT_UNTRUSTED_HOST},
+        {.what = "a target without a host",
+         .host = "localhost",
+         .target = "http:///types",
+         .fault = TP_FAULT_UNTRUSTED_HOST},
     };
     char name[] = "gpu-box";
     const struct tp_config config = {.allow_host = {.items = {name}, .n = 1}};
@@ -157,6 +187,10 @@ static void test_pages_of_others_are_refused(void **state)
 {
     static const struct one cases[] = {
         {.what = "same origin", .host = "localhost:1", .origin = "http://localhost:1"},
+        {.what = "same origin as the target",
+         .host = "localhost:1",
+         .origin = "http://localhost:2",
+         .target = "http://localhost:2/"},
         {.what = "configured origin", .host = "localhost", .origin = "https://ui.x"},
         {.what = "another port",
          .host = "localhost:1",
