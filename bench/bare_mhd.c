@@ -1,17 +1,20 @@
 /*
  * bare_mhd.c - the yardstick of the REST figures: libmicrohttpd and nothing else.
  *
- * bare_mhd GET_BODY_FILE POST_BODY_FILE
+ * bare_mhd GET_BODY_FILE POST_BODY_FILE [poll]
  *
  * Answers every GET with the first file and every POST, once its body has arrived, with
  * the second; both with the headers that the service sends. One daemon a core, each
  * with its own SO_REUSEPORT socket and the memory limit that the service uses, so that
- * what is compared is the handler. Prints its port, runs until it is ended.
+ * what is compared is the handler. The library's loop is its epoll one, or with "poll"
+ * the other one that it has for many connections. Prints its port, runs until it is
+ * ended.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,7 @@
 
 #define N_DAEMONS 2
 #define MEMORY_LIMIT_BYTES (32u * 1024)
+#define CONNECTIONS 8192u
 
 struct answers {
     struct MHD_Response *get;
@@ -82,14 +86,24 @@ static int listen_on(struct sockaddr_in *address)
     return fd;
 }
 
+static struct MHD_Daemon *start(unsigned loop, int fd, struct answers *answers)
+{
+    return MHD_start_daemon(loop | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, answers,
+                            MHD_OPTION_LISTEN_SOCKET, fd,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)MEMORY_LIMIT_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+                            CONNECTIONS, MHD_OPTION_END);
+}
+
 int main(int argc, char **argv)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    bool polls = argc == 4 && strcmp(argv[3], "poll") == 0;
     struct answers answers;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: bare_mhd GET_BODY_FILE POST_BODY_FILE\n");
+    if (argc != 3 && !polls) {
+        fprintf(stderr, "usage: bare_mhd GET_BODY_FILE POST_BODY_FILE [poll]\n");
         return 2;
     }
     answers.get = response_of(argv[1]);
@@ -97,10 +111,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < N_DAEMONS; i++) {
         int fd = listen_on(&address); /* the second takes the port of the first */
 
-        if (MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL,
-                             NULL, handle, &answers, MHD_OPTION_LISTEN_SOCKET, fd,
-                             MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                             (size_t)MEMORY_LIMIT_BYTES, MHD_OPTION_END) == NULL) {
+        if (start(polls ? MHD_USE_POLL_INTERNAL_THREAD : MHD_USE_EPOLL_INTERNAL_THREAD,
+                  fd, &answers) == NULL) {
             fprintf(stderr, "bare_mhd: cannot start\n");
             return 1;
         }

@@ -9,7 +9,9 @@ import http.client
 import json
 import os
 import re
+import resource
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 ONLY = [w for w in os.environ.get("BENCH_ONLY", "").split(",") if w]
 BIG_GB = float(os.environ.get("BENCH_BIG_GB", "4"))
 ROUNDS = 5
+IDLE = 2000
+LOOPS_SECONDS = 3
 REAL_FILE = os.path.join(ROOT, "..", "shared", "traces", "cuda-109k-events.json.gz")
 failures = []
 
@@ -63,9 +67,7 @@ class Service:
 
     def cpu(self):
         """CPU seconds of the service so far."""
-        with open(f"/proc/{self.process.pid}/stat") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_of(self.process.pid)
 
     def rss(self):
         with open(f"/proc/{self.process.pid}/statm") as f:
@@ -154,6 +156,68 @@ def bench_rest(service):
         bare.terminate()
         bare.wait()
         shutil.rmtree(work)
+
+
+def cpu_of(pid):
+    """CPU seconds of a process so far."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def gone_after(pid, port, most=2.0):
+    """Seconds until clients that left in the middle of a body are closed, or None when they are not within `most`."""
+    def files():
+        return len(os.listdir(f"/proc/{pid}/fd"))
+
+    before = files()
+    head = b"POST /types HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+    for client in clients:
+        client.sendall(head)
+    time.sleep(0.2)
+    for client in clients:
+        client.sendall(b"x" * 50)
+        client.close()
+    begun = time.monotonic()
+    while time.monotonic() - begun < most:
+        if files() <= before:
+            return time.monotonic() - begun
+        time.sleep(0.01)
+    return None
+
+
+def bench_loops(service):
+    """Event loops (docs/decisions/003): the two of libmicrohttpd around a bare handler, and that of the service."""
+    service.call("POST", "/types", json.dumps({"plugin": "ascend", "type_name": "KERNEL"}))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with tempfile.NamedTemporaryFile() as answer:
+        answer.write(service.call("GET", "/types/ascend.KERNEL"))
+        answer.flush()
+        rows = [("loops.service", service.process, service.port)]
+        for name, more in (("loops.epoll", []), ("loops.poll", ["poll"])):
+            bare = subprocess.Popen([tool("bare_mhd"), answer.name, answer.name, *more], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                    text=True)
+            rows.append((name, bare, int(bare.stdout.readline())))
+        for name, process, port in rows:
+            rates = []
+            for n_idle in (0, IDLE):
+                idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(n_idle)]
+                before = cpu_of(process.pid)
+                time.sleep(LOOPS_SECONDS)
+                share = (cpu_of(process.pid) - before) / LOOPS_SECONDS
+                before = cpu_of(process.pid)
+                n = wrk(port, "/types/ascend.KERNEL", seconds=LOOPS_SECONDS) * LOOPS_SECONDS
+                rates.append(n / (cpu_of(process.pid) - before))
+                for client in idle:
+                    client.close()
+                time.sleep(0.5)
+            gone = gone_after(process.pid, port)
+            report(name, f"{rates[0]:,.0f} requests per CPU second at 64 connections, {rates[1]:,.0f} with {IDLE} idle ones beside "
+                   f"(which alone take {share:.1%} of a core); gone clients closed {'after %.2f s' % gone if gone is not None else 'not within 2 s'}")
+        for _, process, _ in rows[1:]:
+            process.terminate()
+            process.wait()
 
 
 def bench_events(service):
@@ -279,8 +343,11 @@ def bench_files(service):
 
 
 def main():
-    service = Service()
+    # The loops are a comparison behind a decision and not a figure of the service: only when they are named.
+    service = Service(*(["--max-connections-per-peer", "8192"] if "loops" in ONLY else []))
     try:
+        if "loops" in ONLY:
+            bench_loops(service)
         for name, run in (("rest", bench_rest), ("events", bench_events), ("downloads", bench_downloads),
                           ("files", bench_files), ("big", bench_big)):
             if not ONLY or name in ONLY:
