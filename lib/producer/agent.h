@@ -59,6 +59,10 @@ void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms);
 /* Release an agent whose thread has ended or never was. NULL is allowed. */
 void tp_agent_free(struct tp_agent *a);
 
+/* In the child of a fork, where the thread is not: close what its connections left
+ * open. From then on only tp_agent_wake() may be called, and does nothing. */
+void tp_agent_forget_thread(struct tp_agent *a);
+
 /* Fill in all of *stats. */
 void tp_agent_stats(struct tp_agent *a, struct tp_stats *stats);
 

@@ -1,0 +1,372 @@
+/*
+ * agent.c - the thread and its loop: take answers, do what is due, sleep.
+ *
+ * It sleeps in poll() until the service answers, somebody wakes it, or something is
+ * due; while no trace is on, nothing is due but the poll itself. Signals are blocked in
+ * it, so that none of the program's handlers ever runs here.
+ */
+#include "producer/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <traceplane/traceplane.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "producer/agent_state.h"
+
+#define NS_PER_MS 1000000u
+#define LINE_BYTES 1024
+
+void tp_agent_log(const struct tp_agent *a, const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+    int n, prefix;
+
+    if (!a->settings.has_log)
+        return;
+    prefix =
+        snprintf(line, sizeof(line), "traceplane[%lld]: ", (long long)a->settings.pid);
+    va_start(args, format);
+    n = vsnprintf(line + prefix, sizeof(line) - (size_t)prefix - 1, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    n = (int)strlen(line);
+    line[n++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        return; /* there is nobody to tell */
+}
+
+int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
+                 struct tp_err *err)
+{
+    struct tp_link_opts opts = {.url = settings->url,
+                                .socket_path = settings->socket_path,
+                                .token = settings->token};
+    struct tp_agent *a = calloc(1, sizeof(*a));
+    pthread_condattr_t monotonic;
+
+    if (a == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a client");
+    a->stats = calloc(1, sizeof(*a->stats));
+    if (a->stats == NULL || tp_link_new(&opts, &a->link, err) != TP_OK) {
+        free(a->stats);
+        free(a);
+        return tp_fail(err, TP_ENOMEM, "no memory for a client");
+    }
+    a->settings = *settings;
+    memset(settings, 0, sizeof(*settings));
+    for (int i = 0; i < 256; i++)
+        a->local_ids[i] = (unsigned char)i;
+    for (int i = 0; i < TP_LINK_CHANNELS; i++)
+        tp_backoff_init(&a->backoff[i],
+                        tp_now() ^ (uint64_t)a->settings.pid << 20 ^ (uint64_t)i << 60);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&a->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = a;
+    return TP_OK;
+}
+
+const struct tp_settings *tp_agent_settings(const struct tp_agent *a)
+{
+    return &a->settings;
+}
+
+void tp_agent_free(struct tp_agent *a)
+{
+    if (a == NULL)
+        return;
+    tp_link_free(a->link);
+    tp_part_fini(&a->part);
+    tp_buf_fini(&a->call_body);
+    tp_buf_fini(&a->poll.body);
+    tp_buf_fini(&a->report.body);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    tp_settings_fini(&a->settings);
+    free(a->stats);
+    free(a);
+}
+
+void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
+                     const struct tp_link_reply *reply, uint64_t now_ns)
+{
+    uint64_t wait_ms = tp_backoff_ms(&a->backoff[channel]);
+
+    if (reply->retry_after_ms > wait_ms)
+        wait_ms = reply->retry_after_ms > TP_BACKOFF_MOST_MS ? TP_BACKOFF_MOST_MS
+                                                             : reply->retry_after_ms;
+    a->retry_ns[channel] = now_ns + wait_ms * NS_PER_MS;
+    if (a->is_trouble_told)
+        return;
+    a->is_trouble_told = true;
+    if (reply->status == 0)
+        tp_agent_log(a, "no answer from %s: %s", a->settings.url, reply->why);
+    else
+        tp_agent_log(a, "%s answers %ld: %.*s", a->settings.url, reply->status,
+                     (int)(reply->body.len > 300 ? 300 : reply->body.len),
+                     reply->body.len == 0 ? "" : reply->body.ptr);
+}
+
+void tp_agent_succeeded(struct tp_agent *a)
+{
+    for (int i = 0; i < TP_LINK_CHANNELS; i++) {
+        tp_backoff_reset(&a->backoff[i]);
+        a->retry_ns[i] = 0;
+    }
+    a->is_trouble_told = false;
+}
+
+static void take_answers(struct tp_agent *a)
+{
+    struct tp_link_reply reply;
+
+    if (tp_link_take(a->link, TP_LINK_POST, &reply))
+        tp_agent_posted(a, &reply, tp_now());
+    if (tp_link_take(a->link, TP_LINK_POLL, &reply))
+        tp_agent_synced(a, TP_LINK_POLL, &reply, tp_now());
+    if (!tp_link_take(a->link, TP_LINK_REPORT, &reply))
+        return;
+    if (a->call == TP_CALL_SYNC) {
+        tp_agent_synced(a, TP_LINK_REPORT, &reply, tp_now());
+    } else if (a->call == TP_CALL_LEAVE) {
+        a->call = TP_CALL_NONE;
+        a->is_leaving_told = true;
+    } else {
+        tp_agent_registered(a, &reply, tp_now());
+    }
+}
+
+static uint64_t sum(const uint64_t by_type[256])
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < 256; i++)
+        n += by_type[i];
+    return n;
+}
+
+static void publish(struct tp_agent *a)
+{
+    struct tp_recorder_totals *t = &a->totals;
+    struct tp_stats s = {.sent = a->n_sent, .waiting = a->part.backlog.n_events};
+
+    tp_recorder_totals(a->recorder, t);
+    s.emitted = sum(t->emitted);
+    s.filtered = sum(t->filtered);
+    s.dropped_ring_full = sum(t->dropped[TP_DROP_RING_FULL]);
+    s.dropped_too_large = sum(t->dropped[TP_DROP_EVENT_TOO_LARGE]);
+    s.dropped_backlog = sum(t->dropped[TP_DROP_BACKLOG_FULL]) +
+                        sum(t->dropped[TP_DROP_AFTER_STOP]) +
+                        sum(t->dropped[TP_DROP_MALFORMED]);
+    s.is_registered = a->id[0] != '\0';
+    s.is_recording = tp_recorder_is_recording(a->recorder);
+    a->has_news = false;
+    pthread_mutex_lock(&a->lock);
+    *a->stats = s;
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* The flushes that were asked for by now: what is recorded before is in the rings. */
+static void see_flushes(struct tp_agent *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->flush_seen = a->n_flushes_wanted;
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* A flush is done when all batches are sent up to the one that was the newest when the
+ * rings were empty. */
+static void serve_flushes(struct tp_agent *a)
+{
+    const struct tp_backlog *b = &a->part.backlog;
+
+    if (a->flush_taken < a->flush_seen && !a->part.has_events) {
+        a->flush_taken = a->flush_seen;
+        a->flush_seq = b->last_seq;
+    }
+    if (b->first != NULL && b->first->seq <= a->flush_seq)
+        return;
+    pthread_mutex_lock(&a->lock);
+    if (a->n_flushes_done < a->flush_taken) {
+        a->n_flushes_done = a->flush_taken;
+        pthread_cond_broadcast(&a->changed);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* Whether the thread is to end now; UINT64_MAX in *deadline_ns: it was not asked to. */
+static bool is_over(struct tp_agent *a, uint64_t now_ns, uint64_t *deadline_ns)
+{
+    bool is_ending;
+
+    pthread_mutex_lock(&a->lock);
+    is_ending = a->is_ending;
+    *deadline_ns = is_ending ? a->end_ns : TP_AGENT_NEVER;
+    pthread_mutex_unlock(&a->lock);
+    if (!is_ending)
+        return false;
+    tp_part_leave(&a->part, now_ns);
+    return a->is_leaving_told || now_ns >= *deadline_ns ||
+           (a->id[0] == '\0' && a->part.state != TP_PART_FLUSHING);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_waiting(const struct tp_agent *a, enum tp_link_channel channel,
+                       uint64_t now_ns)
+{
+    return !tp_link_is_busy(a->link, channel) && a->retry_ns[channel] > now_ns;
+}
+
+/* When something is due that no answer and no wake brings. */
+static uint64_t next_due(const struct tp_agent *a, uint64_t now_ns)
+{
+    uint64_t due = TP_AGENT_NEVER;
+
+    for (int i = 0; i < TP_LINK_CHANNELS; i++)
+        if (is_waiting(a, (enum tp_link_channel)i, now_ns))
+            due = least(due, a->retry_ns[i]);
+    if (tp_part_is_draining(&a->part) && tp_link_is_busy(a->link, TP_LINK_POLL) &&
+        !tp_link_is_busy(a->link, TP_LINK_REPORT) &&
+        !is_waiting(a, TP_LINK_REPORT, now_ns))
+        due = least(due, a->report_ns);
+    if (a->types_retry_ns > now_ns)
+        due = least(due, a->types_retry_ns);
+    return due;
+}
+
+static void wait_until(struct tp_agent *a, uint64_t due_ns)
+{
+    uint64_t now_ns = tp_now(), ms = UINT64_MAX;
+
+    if (due_ns != TP_AGENT_NEVER)
+        ms = due_ns <= now_ns ? 0 : (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+    tp_link_wait(a->link, ms);
+}
+
+static void *run(void *arg)
+{
+    struct tp_agent *a = arg;
+    uint64_t due = 0, deadline = 0;
+
+    for (;;) {
+        uint64_t now_ns = tp_now();
+
+        if (is_over(a, now_ns, &deadline))
+            break;
+        see_flushes(a);
+        due = tp_part_advance(&a->part, now_ns);
+        due = least(due, tp_agent_move_events(a, now_ns));
+        tp_agent_sync(a, now_ns);
+        if (a->has_news)
+            publish(a);
+        serve_flushes(a);
+        due = least(least(due, deadline), next_due(a, now_ns));
+        wait_until(a, due);
+        take_answers(a);
+    }
+    publish(a);
+    return NULL;
+}
+
+int tp_agent_start(struct tp_agent *a, struct tp_recorder *r, struct tp_err *err)
+{
+    sigset_t all, before;
+    int rc;
+
+    a->recorder = r;
+    tp_part_init(&a->part, r, a->settings.backlog_bytes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&a->thread, NULL, run, a);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return tp_fail(err, TP_EIO, "no thread for a client: %s", strerrorname_np(rc));
+    pthread_setname_np(a->thread, "traceplane");
+    a->has_thread = true;
+    return TP_OK;
+}
+
+void tp_agent_wake(void *agent)
+{
+    struct tp_agent *a = agent;
+
+    if (a == NULL || atomic_load_explicit(&a->is_forgotten, memory_order_relaxed) ||
+        atomic_exchange_explicit(&a->is_woken, true, memory_order_release))
+        return;
+    tp_link_wake(a->link);
+}
+
+static struct timespec monotonic_in(uint64_t ms)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000 * NS_PER_MS);
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+void tp_agent_forget_thread(struct tp_agent *a)
+{
+    atomic_store_explicit(&a->is_forgotten, true, memory_order_relaxed);
+    tp_link_forget(a->link);
+}
+
+int tp_agent_flush(struct tp_agent *a, uint64_t timeout_ms, struct tp_err *err)
+{
+    struct timespec end = monotonic_in(timeout_ms);
+    uint64_t mine;
+    int rc = 0;
+
+    pthread_mutex_lock(&a->lock);
+    mine = ++a->n_flushes_wanted;
+    pthread_mutex_unlock(&a->lock);
+    tp_agent_wake(a);
+    pthread_mutex_lock(&a->lock);
+    while (a->n_flushes_done < mine && rc == 0)
+        rc = pthread_cond_timedwait(&a->changed, &a->lock, &end);
+    pthread_mutex_unlock(&a->lock);
+    if (rc == 0)
+        return TP_OK;
+    return tp_fail(err, TP_EAGAIN, "not all is with the service after %llu ms",
+                   (unsigned long long)timeout_ms);
+}
+
+void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms)
+{
+    if (!a->has_thread)
+        return;
+    pthread_mutex_lock(&a->lock);
+    a->is_ending = true;
+    a->end_ns = tp_now() + bound_ms * NS_PER_MS;
+    pthread_mutex_unlock(&a->lock);
+    tp_agent_wake(a);
+    pthread_join(a->thread, NULL);
+    a->has_thread = false;
+}
+
+void tp_agent_stats(struct tp_agent *a, struct tp_stats *stats)
+{
+    pthread_mutex_lock(&a->lock);
+    *stats = *a->stats;
+    pthread_mutex_unlock(&a->lock);
+}

@@ -1,0 +1,159 @@
+/*
+ * agent_register.c - types first, so that a trace finds them; then the producer.
+ *
+ * All types that are new go in one request. When that is refused they go one by one: a
+ * type that collides with another job's must not keep the rest from being known. A
+ * registry that a trace has frozen is asked again later.
+ */
+#include <stdio.h>
+
+#include "base/err.h"
+#include "core/registry.h"
+#include "producer/agent_state.h"
+
+#define CALL_MS 10000
+#define EXCHANGES 4  /* at attach; the best one counts */
+#define TYPES_MAX 64 /* in one request */
+#define FROZEN_NS 1000000000u
+
+static struct tp_type_spec spec_of(const struct tp_type *t)
+{
+    return (struct tp_type_spec){.plugin = {t->plugin, t->plugin_bytes},
+                                 .type_name = tp_type_bare_name(t),
+                                 .description = tp_str_of(t->description),
+                                 .unit = tp_str_of(t->unit),
+                                 .kind = t->kind};
+}
+
+static bool send_call(struct tp_agent *a, enum tp_agent_call call, const char *path)
+{
+    struct tp_link_request request = {.method = "POST",
+                                      .path = path,
+                                      .body = {a->call_body.data, a->call_body.len},
+                                      .timeout_ms = CALL_MS};
+
+    if (tp_link_begin(a->link, TP_LINK_REPORT, &request, NULL) != TP_OK)
+        return false;
+    a->call = call;
+    return true;
+}
+
+static bool register_types(struct tp_agent *a)
+{
+    struct tp_registry *registry = tp_recorder_registry(a->recorder);
+    const struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
+    struct tp_type_spec specs[TYPES_MAX];
+    size_t n = tp_registry_entries(registry, types);
+    size_t most = a->one_by_one ? 1 : TYPES_MAX;
+
+    n = n - a->n_types_known > most ? most : n - a->n_types_known;
+    for (size_t i = 0; i < n; i++)
+        specs[i] = spec_of(types[a->n_types_known + i]);
+    a->n_types_asked = n;
+    a->call_body.len = 0;
+    return tp_wire_write_types(a->settings.job, specs, n, &a->call_body, NULL) ==
+               TP_OK &&
+           send_call(a, TP_CALL_TYPES, "/v1/types");
+}
+
+static bool register_producer(struct tp_agent *a)
+{
+    a->call_body.len = 0;
+    return tp_wire_write_producer(&a->settings, &a->call_body, NULL) == TP_OK &&
+           send_call(a, TP_CALL_PRODUCER, "/v1/producers");
+}
+
+bool tp_agent_register(struct tp_agent *a, uint64_t now_ns)
+{
+    size_t n = tp_registry_len(tp_recorder_registry(a->recorder));
+
+    if (n > a->n_types_known && now_ns >= a->types_retry_ns)
+        return register_types(a);
+    return a->id[0] == '\0' && register_producer(a);
+}
+
+void tp_agent_forget(struct tp_agent *a)
+{
+    a->id[0] = '\0';
+    a->n_types_known = 0;
+    a->types_retry_ns = 0;
+}
+
+/* The service's ids of the types that were asked for. */
+static void take_types(struct tp_agent *a, struct tp_str body)
+{
+    const struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
+    unsigned ids[TYPES_MAX];
+    struct tp_err err;
+
+    tp_registry_entries(tp_recorder_registry(a->recorder), types);
+    if (tp_wire_read_types(body, a->n_types_asked, ids, &err) != TP_OK)
+        tp_agent_log(a, "%s", err.message);
+    else
+        for (size_t i = 0; i < a->n_types_asked; i++)
+            a->local_ids[ids[i]] = (unsigned char)types[a->n_types_known + i]->id;
+    a->n_types_known += a->n_types_asked;
+    a->one_by_one = a->one_by_one &&
+                    a->n_types_known <
+                        tp_registry_len(tp_recorder_registry(a->recorder));
+}
+
+static void take_types_refused(struct tp_agent *a, const struct tp_link_reply *reply,
+                               uint64_t now_ns)
+{
+    struct tp_str problem = tp_wire_problem(reply->body);
+
+    if (tp_str_is(problem, "registry-frozen")) {
+        a->types_retry_ns = now_ns + FROZEN_NS;
+        return;
+    }
+    if (a->n_types_asked > 1) {
+        a->one_by_one = true;
+        return;
+    }
+    tp_agent_log(a, "the service refused a type: %.*s %.*s", (int)problem.len,
+                 problem.ptr, (int)(reply->body.len > 300 ? 300 : reply->body.len),
+                 reply->body.ptr);
+    a->n_types_known++;
+}
+
+static void take_producer(struct tp_agent *a, struct tp_str body, uint64_t now_ns)
+{
+    struct tp_err err;
+
+    if (tp_wire_read_id(body, a->id, &err) != TP_OK) {
+        struct tp_link_reply strange = {.why = err.message};
+
+        tp_agent_failed(a, TP_LINK_REPORT, &strange, now_ns);
+        return;
+    }
+    a->n_exchanges = EXCHANGES;
+    tp_agent_log(a, "registered as %s", a->id);
+}
+
+/* What a request that is wrong in itself gets: asking again gives the same. */
+static bool is_final(long status)
+{
+    return status == 400 || status == 404 || status == 409 || status == 413 ||
+           status == 422;
+}
+
+void tp_agent_registered(struct tp_agent *a, const struct tp_link_reply *reply,
+                         uint64_t now_ns)
+{
+    enum tp_agent_call call = a->call;
+
+    a->call = TP_CALL_NONE;
+    a->has_news = true;
+    if (reply->status / 100 == 2) {
+        tp_agent_succeeded(a);
+        if (call == TP_CALL_TYPES)
+            take_types(a, reply->body);
+        else
+            take_producer(a, reply->body, now_ns);
+    } else if (call == TP_CALL_TYPES && is_final(reply->status)) {
+        take_types_refused(a, reply, now_ns);
+    } else {
+        tp_agent_failed(a, TP_LINK_REPORT, reply, now_ns);
+    }
+}

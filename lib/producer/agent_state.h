@@ -1,0 +1,142 @@
+/*
+ * agent_state.h - the inside of an agent, for its own files only.
+ *
+ * The thread owns all of it but what is said to be guarded or atomic.
+ *
+ *   channel REPORT   types --> producer --> a few syncs for the clock --> reports
+ *   channel POLL     from then on one sync after the other, held by the service
+ *   channel POST     batches of the backlog, one after the other
+ *
+ * Each channel waits after a failure, on its own; an answer on any ends all waits.
+ */
+#ifndef TP_PRODUCER_AGENT_STATE_H
+#define TP_PRODUCER_AGENT_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "core/activity.h"
+#include "producer/agent.h"
+#include "producer/backoff.h"
+#include "producer/clock_offset.h"
+#include "producer/link.h"
+#include "producer/part.h"
+#include "producer/recorder.h"
+#include "producer/settings.h"
+#include "producer/wire.h"
+
+#define TP_AGENT_NEVER UINT64_MAX
+
+/* What the request on the channel REPORT is. */
+enum tp_agent_call {
+    TP_CALL_NONE,
+    TP_CALL_TYPES,
+    TP_CALL_PRODUCER,
+    TP_CALL_SYNC,
+    TP_CALL_LEAVE
+};
+
+/* A sync that is on its way. */
+struct tp_agent_sync {
+    struct tp_buf body;
+    size_t n_acks;   /* how many of the part's oldest acks it carries */
+    int64_t sent_ns; /* by our clock */
+};
+
+struct tp_agent {
+    struct tp_settings settings;
+    struct tp_recorder *recorder;
+    struct tp_link *link;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_woken;
+    atomic_bool
+        is_forgotten; /* this is the child of a fork; the thread is the parent's */
+
+    /* Types and producer */
+    char id[TP_WIRE_ID_BYTES];    /* "" = not registered */
+    size_t n_types_known;         /* of the registry, with the service */
+    size_t n_types_asked;         /* in the request on its way */
+    bool one_by_one;              /* types: several at once were refused */
+    uint64_t types_retry_ns;      /* a type was refused: not before */
+    unsigned char local_ids[256]; /* by id of the service */
+
+    /* Channels */
+    enum tp_agent_call call;
+    struct tp_buf call_body;
+    struct tp_agent_sync poll, report;
+    struct tp_backoff backoff[TP_LINK_CHANNELS];
+    uint64_t retry_ns[TP_LINK_CHANNELS]; /* not before */
+    bool is_trouble_told;
+    bool is_leaving_told; /* the service knows that we leave, or never will */
+
+    /* Clock */
+    struct tp_clock_offset offset;
+    struct tp_exchange exchange; /* the last one, for the next sync */
+    unsigned n_exchanges;        /* at attach, still to do */
+
+    /* Trace */
+    struct tp_part part;
+    bool is_posting;
+    bool has_news;       /* the published stats are old */
+    bool has_counts_due; /* counts changed for good: report them once more */
+    uint64_t drain_ns;   /* when to drain next */
+    uint64_t report_ns;  /* when to report next */
+    uint64_t n_sent;     /* events that the service took, of this trace */
+    struct tp_recorder_totals totals; /* for reports */
+
+    pthread_mutex_t lock; /* guards all below; a leaf */
+    pthread_cond_t changed;
+    uint64_t n_flushes_wanted, n_flushes_done;
+    bool is_ending;
+    bool is_over;           /* the thread has nothing left to do */
+    uint64_t end_ns;        /* with is_ending: the deadline */
+    struct tp_stats *stats; /* what was last published; its own block */
+
+    /* Flushes, as the thread knows them */
+    uint64_t flush_seen;  /* wanted before the last drain */
+    uint64_t flush_taken; /* begun */
+    uint64_t flush_seq;   /* done when this batch is sent */
+};
+
+/* Write a line on stderr if the settings ask for it. */
+void tp_agent_log(const struct tp_agent *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* After a failed request: set when the channel may try again, and tell once. */
+void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
+                     const struct tp_link_reply *reply, uint64_t now_ns);
+
+/* The service is there: no channel waits any more. */
+void tp_agent_succeeded(struct tp_agent *a);
+
+/* Register what is not registered. Returns whether the channel REPORT was used. */
+bool tp_agent_register(struct tp_agent *a, uint64_t now_ns);
+
+/* Take the answer to a registration. */
+void tp_agent_registered(struct tp_agent *a, const struct tp_link_reply *reply,
+                         uint64_t now_ns);
+
+/* Forget that we were registered: it is done anew. */
+void tp_agent_forget(struct tp_agent *a);
+
+/* Send what is to be said: polls, reports, the farewell. */
+void tp_agent_sync(struct tp_agent *a, uint64_t now_ns);
+
+/* Take the answer to a sync of a channel. */
+void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
+                     const struct tp_link_reply *reply, uint64_t now_ns);
+
+/* Drain what is due and send the oldest batch. Returns when to call again. */
+uint64_t tp_agent_move_events(struct tp_agent *a, uint64_t now_ns);
+
+/* Take the answer to a batch. */
+void tp_agent_posted(struct tp_agent *a, const struct tp_link_reply *reply,
+                     uint64_t now_ns);
+
+/* Break off the post on its way: its batch may go. */
+void tp_agent_drop_post(struct tp_agent *a);
+
+#endif

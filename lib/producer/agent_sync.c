@@ -1,0 +1,238 @@
+/*
+ * agent_sync.c - polls and reports.
+ *
+ * Whatever is to be said goes with the next poll. When a poll is held already, it goes
+ * with a report, which the service answers at once; a report is also what keeps the
+ * clock measured, and the counts and the sign of life fresh, while a trace is recorded.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <traceplane/record.h>
+
+#include "base/err.h"
+#include "producer/agent_state.h"
+
+#define WAIT_MS 28000         /* for how long the service may hold a poll */
+#define POLL_MS 45000         /* then it is dead */
+#define REPORT_MS 10000       /* likewise for what it answers at once */
+#define REPORT_NS 2000000000u /* from one report to the next while recording */
+
+/* Whether there are counts that the service may not know. */
+static bool has_counts(const struct tp_agent *a)
+{
+    switch (a->part.state) {
+    case TP_PART_STARTING:
+    case TP_PART_RECORDING:
+    case TP_PART_FLUSHING:
+        return true;
+    case TP_PART_DONE:
+        return a->part.n_acks > 0 || a->has_counts_due;
+    default:
+        return false;
+    }
+}
+
+/* What goes into a sync: all that is new. */
+static void fill_report(struct tp_agent *a, struct tp_report *r, uint64_t wait_ms)
+{
+    const struct tp_part *p = &a->part;
+    uint64_t step_ns;
+
+    memset(r, 0, sizeof(*r));
+    memcpy(r->acks, p->acks, p->n_acks * sizeof(r->acks[0]));
+    r->n_acks = p->n_acks;
+    if (has_counts(a)) {
+        memcpy(r->trace_id, p->trace_id, sizeof(r->trace_id));
+        tp_recorder_totals(a->recorder, &a->totals);
+        r->totals = &a->totals;
+    }
+    r->step = tp_recorder_step(a->recorder, &step_ns);
+    r->has_step = r->step > 0;
+    r->clock = a->exchange;
+    r->wait_ms = wait_ms;
+}
+
+static bool send_sync(struct tp_agent *a, enum tp_link_channel channel,
+                      struct tp_agent_sync *sync, uint64_t wait_ms, uint64_t timeout_ms)
+{
+    struct tp_link_request request = {.method = "POST", .timeout_ms = timeout_ms};
+    struct tp_report report;
+    char path[64 + TP_WIRE_ID_BYTES];
+
+    fill_report(a, &report, wait_ms);
+    sync->body.len = 0;
+    if (tp_wire_write_report(&report, &sync->body, NULL) != TP_OK)
+        return false;
+    snprintf(path, sizeof(path), "/v1/producers/%s/sync", a->id);
+    request.path = path;
+    request.body = (struct tp_str){sync->body.data, sync->body.len};
+    sync->n_acks = report.n_acks;
+    sync->sent_ns = (int64_t)tp_now();
+    if (tp_link_begin(a->link, channel, &request, NULL) != TP_OK)
+        return false;
+    tp_part_told_step(&a->part, report.step);
+    a->has_counts_due = false;
+    a->exchange.sent_ns = 0;
+    return true;
+}
+
+/* Say that we go. The service forgets us at once and waits for nothing more. */
+static void send_farewell(struct tp_agent *a)
+{
+    struct tp_link_request request = {.method = "DELETE", .timeout_ms = REPORT_MS};
+    char path[64 + TP_WIRE_ID_BYTES];
+
+    snprintf(path, sizeof(path), "/v1/producers/%s", a->id);
+    request.path = path;
+    if (tp_link_begin(a->link, TP_LINK_REPORT, &request, NULL) == TP_OK)
+        a->call = TP_CALL_LEAVE;
+    else
+        a->is_leaving_told = true;
+}
+
+/* Acks that no request carries now. A held poll has given up its acks to the service
+ * long since, but only its answer proves it. */
+static bool has_acks(const struct tp_agent *a)
+{
+    size_t n = tp_link_is_busy(a->link, TP_LINK_POLL) ? a->poll.n_acks : 0;
+
+    return a->part.n_acks > n;
+}
+
+static bool is_report_due(const struct tp_agent *a, uint64_t now_ns)
+{
+    return a->n_exchanges > 0 || has_acks(a) || a->has_counts_due ||
+           tp_part_has_step_news(&a->part) ||
+           (tp_part_is_draining(&a->part) && now_ns >= a->report_ns);
+}
+
+static bool is_ending(struct tp_agent *a)
+{
+    bool is_ending;
+
+    pthread_mutex_lock(&a->lock);
+    is_ending = a->is_ending;
+    pthread_mutex_unlock(&a->lock);
+    return is_ending;
+}
+
+static bool is_idle(const struct tp_agent *a, enum tp_link_channel channel,
+                    uint64_t now_ns)
+{
+    return !tp_link_is_busy(a->link, channel) && now_ns >= a->retry_ns[channel];
+}
+
+/* The channel REPORT has time: registrations first. */
+static void use_report(struct tp_agent *a, bool ends, uint64_t now_ns)
+{
+    if (!ends && tp_agent_register(a, now_ns))
+        return;
+    if (a->id[0] == '\0')
+        return;
+    if (is_report_due(a, now_ns) &&
+        (ends || a->n_exchanges > 0 || tp_link_is_busy(a->link, TP_LINK_POLL))) {
+        if (send_sync(a, TP_LINK_REPORT, &a->report, 0, REPORT_MS)) {
+            a->call = TP_CALL_SYNC;
+            a->report_ns = now_ns + REPORT_NS;
+            a->n_exchanges -= a->n_exchanges > 0;
+        }
+        return;
+    }
+    if (ends && a->part.state != TP_PART_FLUSHING && !has_acks(a) &&
+        !a->is_leaving_told)
+        send_farewell(a);
+}
+
+void tp_agent_sync(struct tp_agent *a, uint64_t now_ns)
+{
+    bool ends = is_ending(a);
+
+    if (is_idle(a, TP_LINK_REPORT, now_ns))
+        use_report(a, ends, now_ns);
+    if (!ends && a->id[0] != '\0' && a->n_exchanges == 0 &&
+        is_idle(a, TP_LINK_POLL, now_ns) &&
+        send_sync(a, TP_LINK_POLL, &a->poll, WAIT_MS, POLL_MS))
+        a->report_ns = now_ns + REPORT_NS;
+}
+
+/* The ids of the service as ours. */
+static struct tp_typeset local_types(const struct tp_agent *a,
+                                     const struct tp_typeset *types)
+{
+    struct tp_typeset local = {0};
+
+    for (unsigned id = tp_typeset_next(types, 0); id < 256;
+         id = tp_typeset_next(types, id + 1))
+        tp_typeset_add(&local, a->local_ids[id]);
+    return local;
+}
+
+static void obey(struct tp_agent *a, const struct tp_order *order, uint64_t now_ns)
+{
+    struct tp_typeset types = local_types(a, &order->types);
+    bool is_new = strcmp(a->part.trace_id, order->trace_id) != 0;
+
+    if (order->kind == TP_ORDER_PREPARE && is_new)
+        a->n_sent = 0;
+    /* Both may take the batch away that is on its way. */
+    if (order->kind == TP_ORDER_PREPARE || order->kind == TP_ORDER_CANCEL)
+        tp_agent_drop_post(a);
+    tp_part_obey(&a->part, order, &types, &a->offset, now_ns);
+    tp_agent_log(a, "%s of trace %s", tp_order_name(order->kind), order->trace_id);
+}
+
+static void take_exchange(struct tp_agent *a, const struct tp_agent_sync *sync,
+                          const struct tp_orders *orders, uint64_t now_ns)
+{
+    struct tp_exchange x = {.sent_ns = sync->sent_ns,
+                            .server_received_ns = orders->server_received_ns,
+                            .server_sent_ns = orders->server_sent_ns,
+                            .received_ns = (int64_t)now_ns};
+
+    if (x.server_received_ns == 0 || x.server_sent_ns == 0)
+        return;
+    a->exchange = x;
+    tp_clock_offset_take(&a->offset, &x);
+}
+
+/* The n oldest acks were delivered. What is on its way carries a run of the oldest,
+ * too, which gets shorter. */
+static void drop_acks(struct tp_agent *a, size_t n)
+{
+    n = n < a->part.n_acks ? n : a->part.n_acks;
+    tp_part_acked(&a->part, n);
+    a->poll.n_acks -= n < a->poll.n_acks ? n : a->poll.n_acks;
+    a->report.n_acks -= n < a->report.n_acks ? n : a->report.n_acks;
+}
+
+void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
+                     const struct tp_link_reply *reply, uint64_t now_ns)
+{
+    struct tp_agent_sync *sync = channel == TP_LINK_POLL ? &a->poll : &a->report;
+    struct tp_orders orders;
+    struct tp_err err;
+
+    if (channel == TP_LINK_REPORT)
+        a->call = TP_CALL_NONE;
+    if (reply->status == 404) {
+        tp_agent_log(a, "the service does not know us any more");
+        tp_agent_forget(a);
+        return;
+    }
+    if (reply->status != 200) {
+        tp_agent_failed(a, channel, reply, now_ns);
+        return;
+    }
+    if (tp_wire_read_orders(reply->body, &orders, &err) != TP_OK) {
+        struct tp_link_reply strange = {.why = err.message};
+
+        tp_agent_failed(a, channel, &strange, now_ns);
+        return;
+    }
+    tp_agent_succeeded(a);
+    a->has_news = true;
+    take_exchange(a, sync, &orders, now_ns);
+    drop_acks(a, sync->n_acks);
+    for (size_t i = 0; i < orders.n; i++)
+        obey(a, &orders.items[i], now_ns);
+}

@@ -1,0 +1,51 @@
+/*
+ * backoff.h - how long to wait after a failure: longer each time, and never the same
+ * for two producers.
+ *
+ * Ten thousand producers lose a service at the same moment; without chance in it they
+ * would all come back at the same moment, too. Plain data without a lock; the owner
+ * says what random is. Pure functions.
+ */
+#ifndef TP_PRODUCER_BACKOFF_H
+#define TP_PRODUCER_BACKOFF_H
+
+#include <stdint.h>
+
+#define TP_BACKOFF_FIRST_MS 50
+#define TP_BACKOFF_MOST_MS 5000
+
+/* Plain data; start with tp_backoff_init(). */
+struct tp_backoff {
+    uint64_t random;  /* state of the generator; never 0 */
+    uint64_t next_ms; /* upper end of the next wait */
+};
+
+/* Start; different seeds give different waits. */
+static inline void tp_backoff_init(struct tp_backoff *b, uint64_t seed)
+{
+    b->random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    b->next_ms = TP_BACKOFF_FIRST_MS;
+}
+
+/* Something succeeded: the next failure is the first one again. */
+static inline void tp_backoff_reset(struct tp_backoff *b)
+{
+    b->next_ms = TP_BACKOFF_FIRST_MS;
+}
+
+/*
+ * After a failure: for how long to wait, in milliseconds; between half of the present
+ * bound and all of it, where the bound doubles up to TP_BACKOFF_MOST_MS.
+ */
+static inline uint64_t tp_backoff_ms(struct tp_backoff *b)
+{
+    uint64_t bound = b->next_ms;
+
+    b->random ^= b->random << 13; /* xorshift64 */
+    b->random ^= b->random >> 7;
+    b->random ^= b->random << 17;
+    b->next_ms = bound * 2 > TP_BACKOFF_MOST_MS ? TP_BACKOFF_MOST_MS : bound * 2;
+    return bound / 2 + b->random % (bound - bound / 2 + 1);
+}
+
+#endif

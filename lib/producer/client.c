@@ -1,0 +1,228 @@
+/*
+ * client.c - opening and closing: a recorder, its agent, and what happens to both when
+ * the process forks or exits.
+ *
+ * All clients are in one list under one lock. A fork takes the lock, so that the list
+ * is whole in the child; there the clients are marked as left over: the recorder is
+ * silent and the agent has no thread, so they are never touched again, only taken off
+ * the list by tp_close(). Their memory is not released, since the thread that is not
+ * there may have been in the middle of anything.
+ *
+ * Lock order: list, then what the recorders lock for a fork.
+ */
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <traceplane/traceplane.h>
+
+#include "base/err.h"
+#include "producer/agent.h"
+#include "producer/recorder.h"
+#include "producer/settings.h"
+
+/* One that is open. */
+struct entry {
+    struct entry *next;
+    struct tp_recorder *recorder;
+    struct tp_agent *agent; /* NULL: it is off */
+    bool is_left_over;      /* from before a fork */
+    bool is_closing;
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards first and the entries */
+    pthread_once_t once;
+    struct entry *first;
+    bool has_curl;
+} clients = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&clients.lock);
+    tp_recorders_before_fork();
+}
+
+static void after_fork_parent(void)
+{
+    tp_recorders_after_fork_parent();
+    pthread_mutex_unlock(&clients.lock);
+}
+
+static void after_fork_child(void)
+{
+    tp_recorders_after_fork_child();
+    for (struct entry *e = clients.first; e != NULL; e = e->next) {
+        if (!e->is_left_over && e->agent != NULL)
+            tp_agent_forget_thread(e->agent);
+        e->is_left_over = true;
+    }
+    pthread_mutex_unlock(&clients.lock);
+}
+
+/* The next client that has an agent to end, marked as closing; NULL: none. */
+static struct entry *take_open(void)
+{
+    struct entry *e;
+
+    pthread_mutex_lock(&clients.lock);
+    for (e = clients.first; e != NULL; e = e->next)
+        if (e->agent != NULL && !e->is_left_over && !e->is_closing)
+            break;
+    if (e != NULL)
+        e->is_closing = true;
+    pthread_mutex_unlock(&clients.lock);
+    return e;
+}
+
+/* Send what is left. The clients stay usable, since threads may still be recording. */
+static void at_exit(void)
+{
+    struct entry *e;
+
+    while ((e = take_open()) != NULL)
+        tp_agent_stop(e->agent, tp_agent_settings(e->agent)->flush_ms);
+}
+
+static void set_up(void)
+{
+    clients.has_curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    /* After libcurl's TLS library has registered its own: ours must run first. */
+    atexit(at_exit);
+}
+
+static const char *variable(const char *name, void *arg)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+static int start_agent(struct entry *e, struct tp_err *err)
+{
+    if (!clients.has_curl)
+        return tp_fail(err, TP_EIO, "libcurl cannot be used");
+    tp_recorder_set_agent(e->recorder, e->agent);
+    return tp_agent_start(e->agent, e->recorder, err);
+}
+
+static void add_entry(struct entry *e)
+{
+    pthread_mutex_lock(&clients.lock);
+    e->next = clients.first;
+    clients.first = e;
+    pthread_mutex_unlock(&clients.lock);
+}
+
+static int open_client(struct tp_settings *settings, struct tp_client **out,
+                       struct tp_err *err)
+{
+    struct tp_recorder_opts opts = {
+        .ring_bytes = settings->ring_bytes,
+        .rings_bytes_max = settings->rings_bytes_max,
+        .block_ns = settings->blocks_when_full ? settings->block_ns : 0,
+        .wake = tp_agent_wake,
+    };
+    bool is_off = settings->is_off;
+    struct entry *e = calloc(1, sizeof(*e));
+    int rc = TP_OK;
+
+    if (e == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a client");
+    if (!is_off)
+        rc = tp_agent_new(settings, &e->agent, err);
+    opts.wake_arg = e->agent;
+    if (rc == TP_OK)
+        rc = tp_recorder_new(&opts, &e->recorder, err);
+    if (rc == TP_OK && !is_off)
+        rc = start_agent(e, err);
+    if (rc != TP_OK) {
+        tp_recorder_free(e->recorder);
+        tp_agent_free(e->agent);
+        free(e);
+        return rc;
+    }
+    add_entry(e);
+    *out = tp_recorder_client(e->recorder);
+    return TP_OK;
+}
+
+int tp_open(const struct tp_options *options, struct tp_client **out,
+            struct tp_err *err)
+{
+    struct tp_settings settings;
+    int rc = tp_settings_load(options, variable, NULL, &settings, err);
+
+    if (rc != TP_OK)
+        return rc;
+    pthread_once(&clients.once, set_up);
+    rc = open_client(&settings, out, err);
+    tp_settings_fini(&settings);
+    return rc;
+}
+
+/* Take the entry of a client off the list; NULL when there is none. */
+static struct entry *remove_entry(const struct tp_recorder *r)
+{
+    struct entry **at = &clients.first, *e;
+
+    pthread_mutex_lock(&clients.lock);
+    while (*at != NULL && (*at)->recorder != r)
+        at = &(*at)->next;
+    e = *at;
+    if (e != NULL)
+        *at = e->next;
+    pthread_mutex_unlock(&clients.lock);
+    return e;
+}
+
+void tp_close(struct tp_client *client)
+{
+    struct tp_recorder *r = tp_recorder_of(client);
+    struct entry *e = r == NULL ? NULL : remove_entry(r);
+
+    if (e == NULL)
+        return;
+    if (!e->is_left_over) {
+        if (e->agent != NULL && !e->is_closing)
+            tp_agent_stop(e->agent, tp_agent_settings(e->agent)->flush_ms);
+        tp_recorder_free(e->recorder);
+        tp_agent_free(e->agent);
+    }
+    free(e);
+}
+
+/* The agent of a client of this process that is not off; else NULL. */
+static struct tp_agent *agent_of(struct tp_client *client)
+{
+    const struct tp_recorder *r = tp_recorder_of(client);
+    struct tp_agent *agent = NULL;
+
+    if (r == NULL)
+        return NULL;
+    pthread_mutex_lock(&clients.lock);
+    for (const struct entry *e = clients.first; e != NULL; e = e->next)
+        if (e->recorder == r && !e->is_left_over)
+            agent = e->agent;
+    pthread_mutex_unlock(&clients.lock);
+    return agent;
+}
+
+int tp_flush(struct tp_client *client, uint32_t timeout_ms, struct tp_err *err)
+{
+    struct tp_agent *agent = agent_of(client);
+
+    if (agent == NULL)
+        return tp_fail(err, TP_ESTATE, "the client is off");
+    return tp_agent_flush(agent, timeout_ms, err);
+}
+
+void tp_get_stats(struct tp_client *client, struct tp_stats *stats, size_t stats_bytes)
+{
+    struct tp_agent *agent = agent_of(client);
+    struct tp_stats all = {0};
+
+    if (agent != NULL)
+        tp_agent_stats(agent, &all);
+    memcpy(stats, &all, stats_bytes < sizeof(all) ? stats_bytes : sizeof(all));
+}

@@ -1,0 +1,346 @@
+/*
+ * part.c - orders, one function each; and the way of events from rings to backlog.
+ *
+ * The start is given to the recorder a little before its time, so that the moment is
+ * met by the comparison of times and not by how soon this thread wakes up; it is
+ * acknowledged only when that time has come.
+ */
+#include "producer/part.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "producer/recorder.h"
+
+#define BATCH_BYTES (1u << 20)
+#define BATCH_ROOM (64u << 10) /* a batch may be over its size by one event */
+#define EARLY_NS 20000000u     /* the recorder is told its start so long before */
+
+void tp_part_init(struct tp_part *p, struct tp_recorder *recorder, size_t limit_bytes)
+{
+    memset(p, 0, sizeof(*p));
+    p->recorder = recorder;
+    p->backlog.limit_bytes = limit_bytes;
+}
+
+void tp_part_fini(struct tp_part *p)
+{
+    tp_backlog_clear(&p->backlog);
+}
+
+static bool is_same_trace(const struct tp_part *p, const struct tp_order *order)
+{
+    return p->state != TP_PART_IDLE && strcmp(p->trace_id, order->trace_id) == 0;
+}
+
+static struct tp_ack *add_ack(struct tp_part *p, enum tp_order_kind kind,
+                              const char *trace_id)
+{
+    struct tp_ack *ack;
+
+    for (size_t i = 0; i < p->n_acks; i++)
+        if (p->acks[i].kind == kind && strcmp(p->acks[i].trace_id, trace_id) == 0)
+            return &p->acks[i];
+    if (p->n_acks == TP_WIRE_ACKS_MAX)
+        tp_part_acked(p, 1); /* the service asks again for what it misses */
+    ack = &p->acks[p->n_acks++];
+    memset(ack, 0, sizeof(*ack));
+    ack->kind = kind;
+    snprintf(ack->trace_id, sizeof(ack->trace_id), "%s", trace_id);
+    return ack;
+}
+
+static void refuse(struct tp_part *p, const struct tp_order *order, const char *reason)
+{
+    struct tp_ack *ack = add_ack(p, order->kind, order->trace_id);
+
+    ack->is_refused = true;
+    snprintf(ack->reason, sizeof(ack->reason), "%s", reason);
+}
+
+static uint64_t present_step(const struct tp_part *p)
+{
+    uint64_t at_ns;
+
+    return tp_recorder_step(p->recorder, &at_ns);
+}
+
+/* Have the agent woken when a step comes that matters. */
+static void set_alarm(struct tp_part *p)
+{
+    uint64_t step = present_step(p), at = UINT64_MAX;
+
+    if (p->state == TP_PART_ARMED)
+        at = p->start_step > step ? p->start_step : step + 1;
+    else if ((p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING) &&
+             p->steps > 0)
+        at = p->base_step + p->steps > step ? p->base_step + p->steps : step + 1;
+    tp_recorder_set_alarm(p->recorder, at);
+}
+
+/* What is left of a trace that the service has given up is of no use. */
+static void forget_trace(struct tp_part *p)
+{
+    tp_recorder_stop(p->recorder, 0);
+    tp_recorder_discard(p->recorder);
+    tp_recorder_set_alarm(p->recorder, UINT64_MAX);
+    tp_backlog_clear(&p->backlog);
+    p->is_stop_due = false;
+}
+
+static void prepare(struct tp_part *p, const struct tp_order *order,
+                    const struct tp_typeset *types)
+{
+    if (is_same_trace(p, order)) {
+        if (p->state == TP_PART_FLUSHING || p->state == TP_PART_DONE)
+            refuse(p, order, "it has recorded its part of this trace already");
+        else
+            add_ack(p, TP_ORDER_PREPARE, order->trace_id);
+        return;
+    }
+    if (order->stream_no == 0) {
+        refuse(p, order, "the command names no stream");
+        return;
+    }
+    forget_trace(p);
+    snprintf(p->trace_id, sizeof(p->trace_id), "%s", order->trace_id);
+    p->state = TP_PART_ARMED;
+    p->stream_no = order->stream_no;
+    p->start_step = order->start_step;
+    p->steps = 0;
+    p->told_step = 0;
+    p->is_started = p->is_drained = false;
+    tp_recorder_arm(p->recorder, types, order->min_duration_ns);
+    add_ack(p, TP_ORDER_PREPARE, order->trace_id);
+    set_alarm(p);
+}
+
+static void start(struct tp_part *p, const struct tp_order *order,
+                  const struct tp_clock_offset *offset, uint64_t now_ns)
+{
+    int64_t at_ns = (int64_t)now_ns;
+
+    if (!is_same_trace(p, order))
+        return; /* a prepare for it comes first */
+    if (p->state == TP_PART_RECORDING)
+        add_ack(p, TP_ORDER_START, p->trace_id)->started_at_ns =
+            (int64_t)p->start_at_ns;
+    if (p->state != TP_PART_ARMED)
+        return;
+    if (order->start_at_ns != 0)
+        at_ns = tp_clock_offset_local(offset, order->start_at_ns);
+    p->start_at_ns = at_ns > (int64_t)now_ns ? (uint64_t)at_ns : now_ns;
+    p->steps = order->steps;
+    p->state = TP_PART_STARTING;
+}
+
+/* Stop the recorder; what it holds goes out from now on. */
+static void stop_recorder(struct tp_part *p, uint64_t at_ns)
+{
+    tp_recorder_stop(p->recorder, at_ns);
+    p->state = TP_PART_FLUSHING;
+    set_alarm(p);
+    p->is_drained = !p->is_started;
+}
+
+static void end_if_flushed(struct tp_part *p)
+{
+    if (p->state != TP_PART_FLUSHING || !p->is_drained || !p->is_stop_due ||
+        p->backlog.first != NULL)
+        return;
+    p->state = TP_PART_DONE;
+    p->is_stop_due = false;
+    add_ack(p, TP_ORDER_STOP, p->trace_id);
+}
+
+static void stop(struct tp_part *p, const struct tp_order *order, uint64_t now_ns)
+{
+    if (!is_same_trace(p, order)) {
+        add_ack(p, TP_ORDER_STOP, order->trace_id); /* it has nothing of it */
+        return;
+    }
+    if (p->state == TP_PART_DONE) {
+        add_ack(p, TP_ORDER_STOP, p->trace_id);
+        return;
+    }
+    if (p->state != TP_PART_FLUSHING)
+        stop_recorder(p, now_ns);
+    p->is_stop_due = true;
+    end_if_flushed(p);
+}
+
+void tp_part_obey(struct tp_part *p, const struct tp_order *order,
+                  const struct tp_typeset *types, const struct tp_clock_offset *offset,
+                  uint64_t now_ns)
+{
+    switch (order->kind) {
+    case TP_ORDER_PREPARE:
+        prepare(p, order, types);
+        break;
+    case TP_ORDER_START:
+        start(p, order, offset, now_ns);
+        break;
+    case TP_ORDER_STOP:
+        stop(p, order, now_ns);
+        break;
+    case TP_ORDER_CANCEL:
+        if (is_same_trace(p, order)) {
+            forget_trace(p);
+            p->state = TP_PART_DONE;
+        }
+        add_ack(p, TP_ORDER_CANCEL, order->trace_id);
+        break;
+    case TP_ORDERS:
+        break;
+    }
+}
+
+/* The start is near or has come. */
+static uint64_t advance_start(struct tp_part *p, uint64_t now_ns)
+{
+    if (!p->is_started && now_ns + EARLY_NS < p->start_at_ns)
+        return p->start_at_ns - EARLY_NS;
+    if (!p->is_started) {
+        tp_recorder_start(p->recorder, p->start_at_ns);
+        p->is_started = true;
+    }
+    if (now_ns < p->start_at_ns)
+        return p->start_at_ns;
+    p->state = TP_PART_RECORDING;
+    p->base_step = present_step(p);
+    add_ack(p, TP_ORDER_START, p->trace_id)->started_at_ns = (int64_t)p->start_at_ns;
+    set_alarm(p);
+    return UINT64_MAX;
+}
+
+uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
+{
+    uint64_t at_ns = 0, step;
+
+    if (p->state == TP_PART_STARTING)
+        return advance_start(p, now_ns);
+    if (p->state != TP_PART_RECORDING || p->steps == 0)
+        return UINT64_MAX;
+    step = tp_recorder_step(p->recorder, &at_ns);
+    if (step - p->base_step < p->steps)
+        return UINT64_MAX;
+    /* Only the begin of the newest step is known; it is the one that is wanted unless
+     * several went by while this thread did not run. */
+    stop_recorder(p, at_ns);
+    return UINT64_MAX;
+}
+
+bool tp_part_is_draining(const struct tp_part *p)
+{
+    return p->is_started &&
+           (p->state == TP_PART_STARTING || p->state == TP_PART_RECORDING ||
+            (p->state == TP_PART_FLUSHING && !p->is_drained));
+}
+
+/* One batch from rings to backlog. */
+static int drain_batch(struct tp_part *p, const struct tp_clock_offset *offset,
+                       bool *has_more, struct tp_err *err)
+{
+    struct tp_drain_opts opts = {
+        .stream_no = p->stream_no,
+        .max_bytes = BATCH_BYTES,
+        .is_last = p->state == TP_PART_FLUSHING,
+        .has_clock = offset->is_known,
+        .clock = {.producer_ns = (uint64_t)offset->at_ns,
+                  .server_ns = (uint64_t)(offset->at_ns + offset->offset_ns),
+                  .error_ns = offset->error_ns},
+    };
+    struct tp_batch *batch = NULL;
+    int rc = tp_backlog_get(&p->backlog, &batch, err);
+
+    if (rc != TP_OK)
+        return rc;
+    rc = tp_recorder_drain(p->recorder, &opts, &batch->payload, &batch->events, err);
+    if (rc != TP_OK) {
+        tp_backlog_return(&p->backlog, batch);
+        return rc;
+    }
+    *has_more = batch->events.has_more;
+    if (batch->events.n_events == 0) {
+        tp_backlog_return(&p->backlog, batch);
+    } else if (!tp_backlog_has_room(&p->backlog, batch->payload.len)) {
+        tp_recorder_charge(p->recorder, TP_DROP_BACKLOG_FULL, batch->events.by_type);
+        tp_backlog_return(&p->backlog, batch);
+    } else {
+        tp_backlog_push(&p->backlog, batch);
+    }
+    return TP_OK;
+}
+
+int tp_part_drain(struct tp_part *p, const struct tp_clock_offset *offset,
+                  struct tp_err *err)
+{
+    bool has_more = false;
+    int rc = drain_batch(p, offset, &has_more, err);
+
+    p->has_events = rc != TP_OK || has_more;
+    if (rc == TP_OK && p->state == TP_PART_FLUSHING && !has_more) {
+        p->is_drained = true;
+        end_if_flushed(p);
+    }
+    return rc;
+}
+
+void tp_part_sent(struct tp_part *p)
+{
+    tp_backlog_pop(&p->backlog);
+    end_if_flushed(p);
+}
+
+void tp_part_lose_batch(struct tp_part *p, enum tp_drop_cause cause)
+{
+    tp_recorder_charge(p->recorder, cause, p->backlog.first->events.by_type);
+    tp_part_sent(p);
+}
+
+void tp_part_give_up(struct tp_part *p)
+{
+    if (p->state == TP_PART_IDLE || p->state == TP_PART_DONE)
+        return;
+    tp_recorder_stop(p->recorder, 0);
+    for (const struct tp_batch *b = p->backlog.first; b != NULL; b = b->next)
+        tp_recorder_charge(p->recorder, TP_DROP_AFTER_STOP, b->events.by_type);
+    forget_trace(p);
+    p->state = TP_PART_DONE;
+}
+
+void tp_part_leave(struct tp_part *p, uint64_t now_ns)
+{
+    if (p->state != TP_PART_STARTING && p->state != TP_PART_RECORDING &&
+        p->state != TP_PART_FLUSHING)
+        return;
+    if (p->state != TP_PART_FLUSHING)
+        stop_recorder(p, now_ns);
+    p->is_stop_due = true;
+    end_if_flushed(p);
+}
+
+bool tp_part_has_step_news(const struct tp_part *p)
+{
+    uint64_t step = present_step(p);
+
+    if (step == p->told_step)
+        return false;
+    if (p->state == TP_PART_ARMED)
+        return step >= p->start_step;
+    return p->steps > 0 &&
+           (p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING);
+}
+
+void tp_part_told_step(struct tp_part *p, uint64_t step)
+{
+    p->told_step = step;
+    set_alarm(p);
+}
+
+void tp_part_acked(struct tp_part *p, size_t n)
+{
+    p->n_acks -= n;
+    memmove(p->acks, p->acks + n, p->n_acks * sizeof(p->acks[0]));
+}

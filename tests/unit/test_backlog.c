@@ -1,0 +1,111 @@
+/* Batches that wait for the service, and how long to wait after a failure. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "producer/backlog.h"
+#include "producer/backoff.h"
+#include "support/fault.h"
+
+static struct tp_batch *push(struct tp_backlog *b, size_t n_bytes, uint64_t n_events)
+{
+    struct tp_batch *batch = NULL;
+
+    assert_int_equal(tp_backlog_get(b, &batch, NULL), TP_OK);
+    assert_int_equal(batch->payload.len, 0);
+    assert_int_equal(tp_buf_reserve(&batch->payload, n_bytes, NULL), TP_OK);
+    batch->payload.len = n_bytes;
+    batch->events.n_events = n_events;
+    tp_backlog_push(b, batch);
+    return batch;
+}
+
+static void test_batches_leave_in_order_and_keep_their_numbers(void **state)
+{
+    struct tp_backlog b = {.limit_bytes = 1000};
+
+    (void)state;
+    for (uint64_t i = 1; i <= 3; i++)
+        assert_int_equal(push(&b, 100, 10 * i)->seq, i);
+    assert_int_equal(b.bytes, 300);
+    assert_int_equal(b.n_events, 60);
+    tp_backlog_pop(&b);
+    assert_int_equal(b.first->seq, 2);
+    assert_int_equal(push(&b, 100, 1)->seq, 4);
+    tp_backlog_pop(&b);
+    tp_backlog_pop(&b);
+    tp_backlog_pop(&b);
+    assert_null(b.first);
+    assert_null(b.last);
+    assert_int_equal(b.bytes, 0);
+    assert_int_equal(b.n_events, 0);
+    tp_backlog_clear(&b);
+    assert_int_equal(push(&b, 1, 1)->seq, 1);
+    tp_backlog_clear(&b);
+}
+
+static void test_there_is_no_room_over_the_limit_but_for_a_first_batch(void **state)
+{
+    struct tp_backlog b = {.limit_bytes = 1000};
+
+    (void)state;
+    assert_true(tp_backlog_has_room(&b, 5000));
+    push(&b, 600, 1);
+    assert_true(tp_backlog_has_room(&b, 400));
+    assert_false(tp_backlog_has_room(&b, 401));
+    tp_backlog_clear(&b);
+}
+
+static void test_memory_of_a_sent_batch_serves_the_next(void **state)
+{
+    struct tp_backlog b = {.limit_bytes = 1000};
+    struct tp_batch *first, *again = NULL;
+
+    (void)state;
+    first = push(&b, 100, 1);
+    tp_backlog_pop(&b);
+    assert_int_equal(tp_backlog_get(&b, &again, NULL), TP_OK);
+    assert_ptr_equal(again, first);
+    tp_backlog_return(&b, again);
+    fault_arm(0);
+    assert_int_equal(tp_backlog_get(&b, &again, NULL), TP_OK);
+    assert_int_equal(tp_backlog_get(&b, &first, NULL), TP_ENOMEM);
+    assert_true(fault_disarm());
+    tp_backlog_return(&b, again);
+    tp_backlog_clear(&b);
+}
+
+static void test_waits_grow_to_a_bound_and_differ_between_producers(void **state)
+{
+    struct tp_backoff a, b;
+    bool differ = false;
+
+    (void)state;
+    tp_backoff_init(&a, 1);
+    tp_backoff_init(&b, 2);
+    for (uint64_t i = 0, bound = TP_BACKOFF_FIRST_MS; i < 20; i++) {
+        uint64_t ms = tp_backoff_ms(&a);
+
+        assert_in_range(ms, bound / 2, bound);
+        differ = differ || ms != tp_backoff_ms(&b);
+        bound = bound * 2 > TP_BACKOFF_MOST_MS ? TP_BACKOFF_MOST_MS : bound * 2;
+    }
+    assert_true(differ);
+    tp_backoff_reset(&a);
+    assert_in_range(tp_backoff_ms(&a), 0, TP_BACKOFF_FIRST_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches_leave_in_order_and_keep_their_numbers),
+        cmocka_unit_test(test_there_is_no_room_over_the_limit_but_for_a_first_batch),
+        cmocka_unit_test(test_memory_of_a_sent_batch_serves_the_next),
+        cmocka_unit_test(test_waits_grow_to_a_bound_and_differ_between_producers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

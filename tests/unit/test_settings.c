@@ -1,0 +1,185 @@
+/* The options of a client: what was given, else a variable, else the default. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <traceplane/traceplane.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "producer/settings.h"
+#include "support/fault.h"
+
+static const char *variable(const char *name, void *arg)
+{
+    const size_t n = strlen(name);
+
+    for (const char *const *entry = arg; *entry != NULL; entry++)
+        if (strncmp(*entry, name, n) == 0 && (*entry)[n] == '=')
+            return *entry + n + 1;
+    return NULL;
+}
+
+static int load(const struct tp_options *o, const char *const *environment,
+                struct tp_settings *out, struct tp_err *err)
+{
+    return tp_settings_load(o, variable, (void *)(uintptr_t)environment, out, err);
+}
+
+static void test_nothing_given_means_the_defaults(void **state)
+{
+    const char *none[] = {NULL};
+    struct tp_settings s;
+
+    (void)state;
+    assert_int_equal(load(NULL, none, &s, NULL), TP_OK);
+    assert_string_equal(s.url, "http://127.0.0.1:8750");
+    assert_string_equal(s.socket_path, "");
+    assert_string_equal(s.job, "default");
+    assert_int_equal(s.rank, -1);
+    assert_int_equal(s.ring_bytes, 1 << 20);
+    assert_int_equal(s.rings_bytes_max, 256 << 20);
+    assert_int_equal(s.backlog_bytes, 64 << 20);
+    assert_int_equal(s.flush_ms, 2000);
+    assert_false(s.blocks_when_full || s.is_off || s.has_log);
+    /* Without a rank it has a name of its own. */
+    assert_non_null(strstr(s.name, "test_settings-"));
+    tp_settings_fini(&s);
+}
+
+static void test_variables_fill_in_what_is_not_given(void **state)
+{
+    const char *environment[] = {"TRACEPLANE_URL=unix:/run/tp.sock",
+                                 "TRACEPLANE_TOKEN=secret",
+                                 "TRACEPLANE_JOB=llama",
+                                 "TRACEPLANE_NAME=worker",
+                                 "TRACEPLANE_RANK=3",
+                                 "TRACEPLANE_WORLD_SIZE=8",
+                                 "TRACEPLANE_BACKEND=ascend",
+                                 "TRACEPLANE_DEVICE=npu:3",
+                                 "TRACEPLANE_RING_BYTES=64K",
+                                 "TRACEPLANE_RINGS_BYTES_MAX=1G",
+                                 "TRACEPLANE_BACKLOG_BYTES=2M",
+                                 "TRACEPLANE_WHEN_FULL=block",
+                                 "TRACEPLANE_BLOCK_US=5",
+                                 "TRACEPLANE_FLUSH_MS=0",
+                                 "TRACEPLANE_OFF=1",
+                                 "TRACEPLANE_LOG=yes",
+                                 "RANK=77",
+                                 NULL};
+    struct tp_options given = {.options_bytes = sizeof(given),
+                               .url = "https://tp:1/",
+                               .job = "mine",
+                               .has_rank = true,
+                               .rank = 0,
+                               .ring_bytes = 32768};
+    struct tp_settings s;
+
+    (void)state;
+    assert_int_equal(load(NULL, environment, &s, NULL), TP_OK);
+    assert_string_equal(s.socket_path, "/run/tp.sock");
+    assert_string_equal(s.url, "http://localhost");
+    assert_string_equal(s.token, "secret");
+    assert_string_equal(s.job, "llama");
+    assert_string_equal(s.name, "worker");
+    assert_int_equal(s.rank, 3);
+    assert_int_equal(s.world_size, 8);
+    assert_string_equal(s.backend, "ascend");
+    assert_string_equal(s.device, "npu:3");
+    assert_int_equal(s.ring_bytes, 65536);
+    assert_int_equal(s.rings_bytes_max, 1 << 30);
+    assert_int_equal(s.backlog_bytes, 2 << 20);
+    assert_true(s.blocks_when_full && s.is_off && s.has_log);
+    assert_int_equal(s.block_ns, 5000);
+    assert_int_equal(s.flush_ms, 0);
+    tp_settings_fini(&s);
+
+    assert_int_equal(load(&given, environment, &s, NULL), TP_OK);
+    assert_string_equal(s.url, "https://tp:1");
+    assert_string_equal(s.socket_path, "");
+    assert_string_equal(s.job, "mine");
+    assert_int_equal(s.rank, 0);
+    assert_int_equal(s.ring_bytes, 32768);
+    tp_settings_fini(&s);
+}
+
+static void test_a_shorter_struct_gives_what_it_has(void **state)
+{
+    struct tp_options given = {.options_bytes = offsetof(struct tp_options, job),
+                               .url = "http://a:1",
+                               .job = "not there in that version"};
+    const char *none[] = {NULL};
+    struct tp_settings s;
+
+    (void)state;
+    assert_int_equal(load(&given, none, &s, NULL), TP_OK);
+    assert_string_equal(s.url, "http://a:1");
+    assert_string_equal(s.job, "default");
+    tp_settings_fini(&s);
+}
+
+static void test_a_wrong_value_is_refused_by_name(void **state)
+{
+    static const char *const rows[][2] = {
+        {"TRACEPLANE_URL=ftp://x", "ftp://x"},
+        {"TRACEPLANE_URL=unix:relative", "relative"},
+        {"TRACEPLANE_JOB=a b", "a b"},
+        {"TRACEPLANE_NAME=\xff", "NAME"},
+        {"TRACEPLANE_RANK=-1", "RANK"},
+        {"TRACEPLANE_RANK=2147483648", "RANK"},
+        {"TRACEPLANE_RING_BYTES=5000", "RING_BYTES"},
+        {"TRACEPLANE_RING_BYTES=1", "RING_BYTES"},
+        {"TRACEPLANE_RING_BYTES=1X", "RING_BYTES"},
+        {"TRACEPLANE_RING_BYTES=99999999999999999999", "RING_BYTES"},
+        {"TRACEPLANE_BACKLOG_BYTES=1", "BACKLOG_BYTES"},
+        {"TRACEPLANE_WHEN_FULL=explode", "WHEN_FULL"},
+        {"TRACEPLANE_FLUSH_MS=60001", "FLUSH_MS"},
+        {"TRACEPLANE_OFF=maybe", "OFF"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *environment[] = {rows[i][0], NULL};
+        struct tp_settings s;
+        struct tp_err err = {0};
+
+        if (load(NULL, environment, &s, &err) != TP_EINVAL ||
+            strstr(err.message, rows[i][1]) == NULL)
+            fail_msg("%s: %s", rows[i][0], err.message);
+    }
+}
+
+static void test_load_survives_every_allocation_failure(void **state)
+{
+    const char *environment[] = {"TRACEPLANE_URL=unix:/run/tp.sock", NULL};
+
+    (void)state;
+    for (int n = 0;; n++) {
+        struct tp_settings s;
+        int rc;
+
+        fault_arm(n);
+        rc = load(NULL, environment, &s, NULL);
+        if (!fault_disarm()) {
+            assert_int_equal(rc, TP_OK);
+            tp_settings_fini(&s);
+            assert_in_range(n, 8, 20);
+            return;
+        }
+        assert_int_equal(rc, TP_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_given_means_the_defaults),
+        cmocka_unit_test(test_variables_fill_in_what_is_not_given),
+        cmocka_unit_test(test_a_shorter_struct_gives_what_it_has),
+        cmocka_unit_test(test_a_wrong_value_is_refused_by_name),
+        cmocka_unit_test(test_load_survives_every_allocation_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
