@@ -293,5 +293,6 @@ void tp_rest_sync_producer(struct tp_call *call)
         tp_problem_body(call, &in);
     else
         run_sync(call, &body);
+    tp_sync_body_fini(&body);
     tp_json_in_fini(&in);
 }

@@ -12,7 +12,9 @@ static const char *const fields[] = {"acks",  "counts",  "step",
 static const char *const ack_fields[] = {"trace_id", "command",    "refused",
                                          "reason",   "started_at", NULL};
 static const char *const counts_fields[] = {"trace_id", "emitted", "filtered",
-                                            "dropped", NULL};
+                                            "dropped",  "types",   NULL};
+static const char *const type_fields[] = {"type", "emitted", "filtered", "dropped",
+                                          NULL};
 static const char *const clock_fields[] = {"sent_at", "server_received_at",
                                            "server_sent_at", "received_at", NULL};
 
@@ -61,7 +63,7 @@ static void read_ack(struct tp_json_in *in, struct json_object *obj, const char 
 }
 
 static void read_dropped(struct tp_json_in *in, struct json_object *obj,
-                         const char *path, struct tp_sync_counts *counts)
+                         const char *path, uint64_t *out)
 {
     const char *names[TP_DROP_CAUSES + 1] = {NULL};
     struct json_object *dropped = tp_json_in_object(in, obj, path, "dropped");
@@ -72,18 +74,62 @@ static void read_dropped(struct tp_json_in *in, struct json_object *obj,
     snprintf(inner, sizeof(inner), "%sdropped.", path);
     tp_json_in_known(in, dropped, inner, names);
     for (int i = 0; i < TP_DROP_CAUSES; i++)
-        counts->dropped[i] =
-            tp_json_in_u64(in, dropped, inner, names[i], 0, INT64_MAX, 0);
+        out[i] = tp_json_in_u64(in, dropped, inner, names[i], 0, INT64_MAX, 0);
+}
+
+static void read_type(struct tp_json_in *in, struct json_object *obj, const char *path,
+                      struct tp_type_counts *types)
+{
+    struct tp_type_count *count;
+    unsigned id;
+
+    tp_json_in_known(in, obj, path, type_fields);
+    id = (unsigned)tp_json_in_u64(in, obj, path, "type", 0, 255, 0);
+    if (!tp_json_in_has(obj, "type"))
+        tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, path, "type", "'%stype' is missing",
+                        path);
+    if (in->code != TP_OK)
+        return;
+    if (tp_type_counts_get(types, id, &count, &in->err) != TP_OK) {
+        in->code = TP_ENOMEM;
+        in->kind = TP_FAULT_OUT_OF_MEMORY;
+        return;
+    }
+    count->emitted = tp_json_in_u64(in, obj, path, "emitted", 0, INT64_MAX, 0);
+    count->filtered = tp_json_in_u64(in, obj, path, "filtered", 0, INT64_MAX, 0);
+    read_dropped(in, obj, path, count->dropped);
+}
+
+/* The same by type; a type that is there twice counts as it was said last. */
+static void read_types(struct tp_json_in *in, struct json_object *obj, const char *path,
+                       struct tp_type_counts *types)
+{
+    char item_path[96];
+    char name[64];
+    size_t n;
+    struct json_object *array = tp_json_in_array(in, obj, path, "types", 256, &n);
+
+    snprintf(name, sizeof(name), "%stypes", path);
+    for (size_t i = 0; i < n && in->code == TP_OK; i++) {
+        struct json_object *item =
+            item_object(in, array, name, i, item_path, sizeof(item_path));
+
+        if (item != NULL)
+            read_type(in, item, item_path, types);
+    }
 }
 
 static void read_counts(struct tp_json_in *in, struct json_object *obj,
-                        const char *path, struct tp_sync_counts *counts)
+                        const char *path, struct tp_sync_counts *counts,
+                        struct tp_type_counts *types)
 {
     tp_json_in_known(in, obj, path, counts_fields);
     counts->trace_id = tp_json_in_str(in, obj, path, "trace_id");
     counts->emitted = tp_json_in_u64(in, obj, path, "emitted", 0, INT64_MAX, 0);
     counts->filtered = tp_json_in_u64(in, obj, path, "filtered", 0, INT64_MAX, 0);
-    read_dropped(in, obj, path, counts);
+    read_dropped(in, obj, path, counts->dropped);
+    read_types(in, obj, path, types);
+    counts->types = types;
 }
 
 static void read_clock(struct tp_json_in *in, struct tp_sync_request *r)
@@ -127,7 +173,7 @@ void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body)
             item_object(in, counts, "counts", i, path, sizeof(path));
 
         if (obj != NULL)
-            read_counts(in, obj, path, &body->counts[i]);
+            read_counts(in, obj, path, &body->counts[i], &body->types[i]);
     }
     r->acks = body->acks;
     r->counts = body->counts;
@@ -136,6 +182,12 @@ void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body)
     read_clock(in, r);
     body->wait_ms = tp_json_in_u64(in, in->root, "", "wait_ms", 0, TP_SYNC_WAIT_MAX_MS,
                                    TP_SYNC_WAIT_MAX_MS);
+}
+
+void tp_sync_body_fini(struct tp_sync_body *body)
+{
+    for (size_t i = 0; i < TP_SYNC_COUNTS_MAX; i++)
+        tp_type_counts_fini(&body->types[i]);
 }
 
 static void write_command(struct tp_json_out *o, const struct tp_command *c)

@@ -8,18 +8,20 @@
 
 #include "api/json_in.h"
 #include "api/json_out.h"
+#include "core/type_counts.h"
 #include "engine/producers.h"
 
 #define TP_SYNC_ACKS_MAX 16
 #define TP_SYNC_COUNTS_MAX 16
 #define TP_SYNC_WAIT_MAX_MS 30000
 
-/* Plain data; the zero value is ready. Borrows from the parsed body; request points
+/* The zero value is ready; tp_sync_body_fini() releases it. Borrows from the parsed body; request points
  * into the struct, so it must not be copied. */
 struct tp_sync_body {
     struct tp_sync_request request;
     struct tp_sync_ack acks[TP_SYNC_ACKS_MAX];
     struct tp_sync_counts counts[TP_SYNC_COUNTS_MAX];
+    struct tp_type_counts types[TP_SYNC_COUNTS_MAX]; /* of each of them */
     uint64_t wait_ms; /* how long the answer may be held; 0 = not at all; by default
                          TP_SYNC_WAIT_MAX_MS */
 };
@@ -27,6 +29,9 @@ struct tp_sync_body {
 /* Read a body that tp_json_in_parse() has parsed; in->code tells whether it is right.
  * */
 void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body);
+
+/* Release what reading took. */
+void tp_sync_body_fini(struct tp_sync_body *body);
 
 /*
  * Write the members of the answer into an object that is open.

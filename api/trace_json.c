@@ -73,6 +73,32 @@ static void write_clock(struct tp_json_out *o, const struct tp_member_view *m)
     tp_json_out_close_object(o);
 }
 
+static void write_type(struct tp_json_out *o, const struct tp_type_count *t)
+{
+    tp_json_out_object(o, NULL);
+    tp_json_out_u64(o, "type", t->id);
+    tp_json_out_u64(o, "emitted", t->emitted);
+    tp_json_out_u64(o, "stored", t->stored);
+    tp_json_out_u64(o, "filtered", t->filtered);
+    tp_json_out_object(o, "dropped");
+    for (int i = 0; i < TP_DROP_CAUSES; i++)
+        if (t->dropped[i] > 0)
+            tp_json_out_u64(o, tp_drop_cause_name((enum tp_drop_cause)i),
+                            t->dropped[i]);
+    tp_json_out_close_object(o);
+    tp_json_out_close_object(o);
+}
+
+static void write_types(struct tp_json_out *o, const struct tp_member_view *m)
+{
+    if (m->n_types == 0)
+        return;
+    tp_json_out_array(o, "types");
+    for (size_t i = 0; i < m->n_types; i++)
+        write_type(o, &m->types[i]);
+    tp_json_out_close_array(o);
+}
+
 static void write_member(struct tp_json_out *o, const struct tp_member_view *m)
 {
     tp_json_out_object(o, NULL);
@@ -84,6 +110,8 @@ static void write_member(struct tp_json_out *o, const struct tp_member_view *m)
             tp_json_out_u64(o, "stream", m->stream_no);
         tp_json_out_u64(o, "step", m->step);
         tp_trace_json_counts(o, "reported", &m->reported);
+        tp_trace_json_counts(o, "counts", &m->counts);
+        write_types(o, m);
         write_clock(o, m);
     }
     tp_json_out_close_object(o);

@@ -16,6 +16,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/problem.h"
+#include "engine/streams.h"
 #include "engine/type_problem.h"
 
 /* One creation on its way. */
@@ -164,6 +165,23 @@ static int set_out(struct creation *c)
                                    c->err);
 }
 
+/* Give streams to those who will be asked to record: their numbers are stored with the
+ * trace, so that a restart at any moment later gives the same ones. */
+static int give_streams(struct creation *c)
+{
+    const struct tp_trace *t = c->trace;
+    int rc = TP_OK;
+
+    for (size_t i = 0; i < t->n_members && rc == TP_OK; i++) {
+        struct tp_member *m = t->members[i];
+        const struct tp_producer *p = tp_producer_find(c->e, tp_str_of(m->who.id));
+
+        if (m->state == TP_MEMBER_WAITING && p != NULL && tp_match_is_live_kind(p))
+            rc = tp_streams_for_member(m, c->problem, c->err);
+    }
+    return rc;
+}
+
 /* Make the object, as far as it needs no store. */
 static int build(struct creation *c)
 {
@@ -183,6 +201,8 @@ static int build(struct creation *c)
         rc = check_room(c);
     if (rc == TP_OK)
         rc = check_required(c);
+    if (rc == TP_OK)
+        rc = give_streams(c);
     if (rc == TP_OK)
         rc = warn(c);
     if (rc == TP_OK)

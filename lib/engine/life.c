@@ -32,15 +32,8 @@ void tp_life_touch(struct tp_trace *t)
 bool tp_life_is_awaited(const struct tp_member *m)
 {
     return m->state == TP_MEMBER_ARMED || m->state == TP_MEMBER_RECORDING ||
-           m->state == TP_MEMBER_FLUSHING;
-}
-
-/* The producer of a member while it is registered and takes part in this trace. */
-static struct tp_producer *producer_of(const struct tp_member *m)
-{
-    struct tp_producer *p = tp_producer_find(m->trace->engine, tp_str_of(m->who.id));
-
-    return p != NULL && p->member == m ? p : NULL;
+           m->state == TP_MEMBER_FLUSHING ||
+           (m->is_unsure && m->state == TP_MEMBER_WAITING);
 }
 
 static uint64_t ms_to_ns(uint64_t ms)
@@ -106,7 +99,7 @@ static void let_producers_go(struct tp_trace *t)
 {
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
-        struct tp_producer *p = producer_of(m);
+        struct tp_producer *p = m->producer;
 
         if (p == NULL)
             continue;
@@ -115,8 +108,7 @@ static void let_producers_go(struct tp_trace *t)
             memcpy(p->cancel_id, t->id, sizeof(p->cancel_id));
             p->cancel_was_sent = false;
         }
-        p->member = NULL;
-        p->given = 0;
+        tp_member_detach(m);
     }
 }
 
@@ -169,7 +161,8 @@ static int move(struct tp_trace *t, enum tp_session_state to, const char *cause,
     if (rc != TP_OK)
         return rc;
     tp_life_touch(t);
-    rc = tp_persist_trace(t->engine, t, now, err);
+    rc = tp_trace_is_active(t) ? tp_persist_move(t->engine, t, now, err)
+                               : tp_persist_trace(t->engine, t, now, err);
     if (rc != TP_OK) {
         t->session = before;
         t->version = version;
@@ -238,6 +231,16 @@ static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
         out->emitted -= lost;
 }
 
+void tp_life_member_counts(const struct tp_member *m, struct tp_counts *out)
+{
+    const struct tp_trace *t = m->trace;
+
+    memset(out, 0, sizeof(*out));
+    if (m->stream_no != 0 && m->stream_no <= t->n_streams)
+        *out = t->streams[m->stream_no - 1]->counts;
+    add_unsent(t, m, out);
+}
+
 void tp_life_totals(const struct tp_trace *t, struct tp_counts *out)
 {
     memset(out, 0, sizeof(*out));
@@ -248,15 +251,29 @@ void tp_life_totals(const struct tp_trace *t, struct tp_counts *out)
         add_unsent(t, t->members[i], out);
 }
 
-static bool all_are_in(const struct tp_trace *t)
+/*
+ * Whether one of the members is one that the answer waits for. They are asked about with
+ * each word of each of them, so the one that was waited for last is looked at first:
+ * while it is silent, one look is enough.
+ */
+static bool waits_for_any(struct tp_trace *t, bool (*is_one)(const struct tp_member *))
 {
-    if (t->n_uploads > 0)
-        return false;
-    for (size_t i = 0; i < t->n_members; i++) {
-        if (tp_life_is_awaited(t->members[i]))
-            return false;
+    for (size_t n = 0; n < t->n_members; n++) {
+        size_t i = t->waits_for + n;
+
+        i = i < t->n_members ? i : i - t->n_members;
+        if (is_one(t->members[i])) {
+            t->waits_for = i;
+            return true;
+        }
     }
-    return true;
+    t->waits_for = 0;
+    return false;
+}
+
+static bool all_are_in(struct tp_trace *t)
+{
+    return t->n_uploads == 0 && !waits_for_any(t, tp_life_is_awaited);
 }
 
 /* Take no more data. What members still owe is late. */
@@ -318,22 +335,24 @@ static int finish(struct tp_trace *t, struct tp_now now, struct tp_err *err)
     return rc;
 }
 
+/* Whether a member was asked to arm and has not answered. */
+static bool is_arming(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_WAITING && m->producer != NULL &&
+           m->producer->has_synced;
+}
+
 /* Start when every producer that was asked has answered. */
 static int start_when_armed(struct tp_trace *t, struct tp_now now, struct tp_err *err)
 {
-    size_t n_armed = 0;
+    bool has_armed = false;
 
-    if (t->spec.start != TP_START_NOW)
+    if (t->spec.start != TP_START_NOW || waits_for_any(t, is_arming))
         return TP_OK;
-    for (size_t i = 0; i < t->n_members; i++) {
-        struct tp_producer *p = producer_of(t->members[i]);
-
-        if (t->members[i]->state == TP_MEMBER_WAITING && p != NULL && p->has_synced)
-            return TP_OK;
-        n_armed += t->members[i]->state == TP_MEMBER_ARMED;
-    }
+    for (size_t i = 0; i < t->n_members && !has_armed; i++)
+        has_armed = t->members[i]->state == TP_MEMBER_ARMED;
     return tp_life_start(t,
-                         n_armed > 0 ? "all producers are armed" : "nobody to wait for",
+                         has_armed ? "all producers are armed" : "nobody to wait for",
                          now, err);
 }
 
@@ -391,7 +410,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
 {
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
-        struct tp_producer *p = producer_of(m);
+        struct tp_producer *p = m->producer;
 
         if (p == NULL || !tp_life_is_awaited(m))
             continue;
@@ -406,6 +425,25 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
                  (unsigned long long)((now.mono_ns - p->seen_mono_ns) / 1000000000));
         tp_life_touch(t);
     }
+}
+
+/*
+ * What members said since goes into the store a little later and a part at a time: with
+ * thousands of them each would wait for the rows of all before it. What a crash takes
+ * of it they are asked for again. Returns when the next part is due.
+ */
+static uint64_t write_members(struct tp_trace *t, struct tp_now now)
+{
+    struct tp_err ignored;
+
+    if (!t->has_member_news)
+        return UINT64_MAX;
+    if (now.mono_ns < t->news_ns)
+        return t->news_ns;
+    t->news_ns = now.mono_ns + TP_NEWS_NS;
+    if (tp_persist_members(t->engine, t, &ignored) == TP_OK && t->has_member_news)
+        t->news_ns = now.mono_ns + TP_MORE_NEWS_NS;
+    return t->has_member_news ? t->news_ns : UINT64_MAX;
 }
 
 /* When the seal of a stream is to be tried again. */
@@ -440,7 +478,7 @@ static uint64_t tick_broken(struct tp_trace *t, struct tp_now now)
 
 uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
 {
-    uint64_t next = next_retry(t, now), deadline;
+    uint64_t next = next_retry(t, now), deadline, news;
     struct tp_err err;
 
     if (t->retry_ns > now.mono_ns)
@@ -456,6 +494,8 @@ uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
     else
         tp_life_advance(t, now);
     deadline = tp_trace_is_active(t) ? tp_session_deadline_ns(&t->session) : UINT64_MAX;
+    news = tp_trace_is_active(t) ? write_members(t, now) : UINT64_MAX;
+    next = news < next ? news : next;
     if (t->retry_ns != 0 && t->retry_ns < next)
         return t->retry_ns;
     return deadline < next ? deadline : next;

@@ -48,6 +48,10 @@ void tp_life_advance(struct tp_trace *t, struct tp_now now);
 /* Run what is due. Returns when it wants to be called again, UINT64_MAX = never. */
 uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now);
 
+/* What became of all that a producer emitted: of its stream, and of what it did not
+ * send. */
+void tp_life_member_counts(const struct tp_member *m, struct tp_counts *out);
+
 /* The sum over all streams and of what producers report beside them. */
 void tp_life_totals(const struct tp_trace *t, struct tp_counts *out);
 

@@ -167,6 +167,22 @@ static const char *shown_state(const struct tp_trace *t, const struct tp_member 
                                                       : TP_MEMBER_DONE);
 }
 
+static void view_type_counts(const struct tp_member *m, struct tp_pool *pool,
+                             struct tp_member_view *out)
+{
+    struct tp_type_count *types =
+        tp_pool_array(pool, m->types.n, sizeof(struct tp_type_count));
+
+    if (types == NULL)
+        return;
+    /* What is stored of a type is known when the stream is sealed. */
+    for (size_t i = 0; i < m->types.n; i++)
+        types[i] =
+            tp_type_count_told(&m->types.items[i], !tp_trace_is_active(m->trace));
+    out->types = types;
+    out->n_types = m->types.n;
+}
+
 static void view_members(const struct tp_trace *t, enum tp_view_mode mode,
                          struct tp_trace_view *v)
 {
@@ -187,6 +203,8 @@ static void view_members(const struct tp_trace *t, enum tp_view_mode mode,
         out[i].stream_no = m->stream_no;
         out[i].step = m->step;
         out[i].reported = m->reported;
+        tp_life_member_counts(m, &out[i].counts);
+        view_type_counts(m, v->pool, &out[i]);
         out[i].has_clock = m->has_clock;
         out[i].clock_offset_ns = m->clock_offset_ns;
         out[i].clock_error_ns = m->clock_error_ns;

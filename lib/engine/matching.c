@@ -87,12 +87,6 @@ int tp_match_all(struct tp_trace *t, struct tp_now now, size_t *n_matched,
     return rc;
 }
 
-static void attach(struct tp_producer *p, struct tp_member *m)
-{
-    p->member = m;
-    p->given = 0;
-}
-
 void tp_match_attach(struct tp_trace *t)
 {
     for (size_t i = 0; i < t->n_members; i++) {
@@ -100,7 +94,7 @@ void tp_match_attach(struct tp_trace *t)
         struct tp_producer *p = tp_producer_find(t->engine, tp_str_of(m->who.id));
 
         if (p != NULL && m->state != TP_MEMBER_UNMATCHED)
-            attach(p, m);
+            tp_member_attach(m, p);
     }
 }
 
@@ -124,7 +118,7 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
         m->reason[0] = '\0';
         m->is_dirty = true;
     }
-    attach(p, m);
+    tp_member_attach(m, p);
     tp_life_touch(t);
     return TP_OK;
 }

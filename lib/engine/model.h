@@ -20,6 +20,7 @@
 #include "core/limits.h"
 #include "core/quota.h"
 #include "core/session.h"
+#include "core/type_counts.h"
 #include "core/typemap.h"
 #include "engine/engine.h"
 #include "engine/identity.h"
@@ -28,7 +29,9 @@
 struct tp_stream_log;
 
 #define TP_NS_PER_MS UINT64_C(1000000)
-#define TP_MARGIN_NS UINT64_C(5000000) /* from the last ack to the common start */
+#define TP_MARGIN_NS UINT64_C(5000000)     /* from the last ack to the common start */
+#define TP_NEWS_NS UINT64_C(1000000000)    /* between two writings of members */
+#define TP_MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
 #define TP_SEAL_TRIES 3
 #define TP_RETRY_NS UINT64_C(1000000000) /* after a failure of store or disk */
 
@@ -76,13 +79,17 @@ enum tp_member_state {
 
 struct tp_member {
     struct tp_trace *trace;
+    struct tp_producer *producer; /* while it takes part: its member is this one */
     struct tp_identity who;
     enum tp_member_state state;
     char reason[128];
     uint32_t stream_no;
     uint64_t step, base_step;
-    uint64_t started_ns; /* server's clock */
+    uint64_t started_ns;    /* server's clock */
+    bool is_unsure; /* since a restart: it may have got further than its row says */
+    uint64_t n_bad_batches; /* that could not be read, or were for another stream */
     struct tp_counts reported;
+    struct tp_type_counts types; /* the same by type; stored: after its seal */
     bool has_clock;
     int64_t clock_offset_ns;
     uint64_t clock_error_ns;
@@ -112,8 +119,9 @@ struct tp_stream {
     bool has_seq;    /* of a file: it was sent with this number, */
     uint64_t seq;    /* by which a repeat is known */
     enum tp_stream_state state;
-    size_t n_uploads;     /* open ones */
-    uint64_t found_bytes; /* at the start: of its sealed blob and its index */
+    size_t n_uploads;         /* open ones */
+    struct tp_member *member; /* who was told to write to it; NULL = nobody */
+    uint64_t found_bytes;     /* at the start: of its sealed blob and its index */
     char reason[160];
     char damage[160];
     struct tp_counts counts;
@@ -160,6 +168,11 @@ struct tp_trace {
     struct tp_quota quota; /* bytes */
     struct tp_member **members;
     size_t n_members;
+    struct tp_strmap by_producer; /* members, by the producer's id */
+    size_t waits_for;     /* a member that was waited for last: where to look first */
+    bool has_abandoned;   /* a hidden stream may be free to be used again */
+    bool has_member_news; /* members differ from their rows, which are written */
+    uint64_t news_ns;     /* not before, monotonic */
     struct tp_stream **streams; /* by number - 1 */
     size_t n_streams;
     struct tp_strmap by_key; /* event streams: see tp_stream_key() */

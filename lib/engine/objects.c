@@ -125,11 +125,13 @@ void tp_trace_free(struct tp_trace *t)
         return;
     for (size_t i = 0; i < t->n_members; i++) {
         tp_identity_fini(&t->members[i]->who);
+        tp_type_counts_fini(&t->members[i]->types);
         free(t->members[i]);
     }
     for (size_t i = 0; i < t->n_streams; i++)
         free_stream(t->streams[i]);
     free(t->members);
+    tp_strmap_fini(&t->by_producer);
     free(t->streams);
     tp_strmap_fini(&t->by_key);
     tp_filter_unref(t->filter);
@@ -210,7 +212,10 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
     if (m == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a producer");
     rc = tp_identity_init(&m->who, who, err);
+    if (rc == TP_OK)
+        rc = tp_strmap_put(&t->by_producer, m->who.id, strlen(m->who.id), m, err);
     if (rc != TP_OK) {
+        tp_identity_fini(&m->who);
         free(m);
         return rc;
     }
@@ -223,11 +228,28 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
 
 struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id)
 {
-    for (size_t i = 0; i < t->n_members; i++) {
-        if (strcmp(t->members[i]->who.id, producer_id) == 0)
-            return t->members[i];
-    }
-    return NULL;
+    return tp_strmap_get(&t->by_producer, producer_id, strlen(producer_id));
+}
+
+struct tp_member *tp_member_of_stream(const struct tp_trace *t, uint32_t no)
+{
+    return no == 0 || no > t->n_streams ? NULL : t->streams[no - 1]->member;
+}
+
+void tp_member_attach(struct tp_member *m, struct tp_producer *p)
+{
+    m->producer = p;
+    p->member = m;
+    p->given = 0;
+}
+
+void tp_member_detach(struct tp_member *m)
+{
+    if (m->producer == NULL)
+        return;
+    m->producer->member = NULL;
+    m->producer->given = 0;
+    m->producer = NULL;
 }
 
 int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,

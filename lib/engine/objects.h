@@ -71,6 +71,15 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
 /* The member of that producer, or NULL. */
 struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id);
 
+/* From now on the producer takes part as this member. */
+void tp_member_attach(struct tp_member *m, struct tp_producer *p);
+
+/* It does no longer, if it did. */
+void tp_member_detach(struct tp_member *m);
+
+/* The member that writes the stream of that number, or NULL. */
+struct tp_member *tp_member_of_stream(const struct tp_trace *t, uint32_t no);
+
 /* Append a stream with the next number, HIDDEN. TP_EQUOTA (LIMIT_EXCEEDED), TP_ENOMEM.
  * */
 int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,

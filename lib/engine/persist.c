@@ -160,6 +160,7 @@ static int put_moves(struct tp_engine *e, const struct tp_trace *t, struct tp_er
 static int put_member(struct tp_engine *e, const struct tp_member *m,
                       struct tp_err *err)
 {
+    struct tp_buf types = {0};
     struct tp_row_member row = {
         .trace = tp_str_of(m->trace->id),
         .who = tp_identity_row(&m->who),
@@ -174,8 +175,13 @@ static int put_member(struct tp_engine *e, const struct tp_member *m,
         .clock_offset_ns = m->clock_offset_ns,
         .clock_error_ns = m->clock_error_ns,
     };
+    int rc = tp_type_counts_write(&m->types, &types, err);
 
-    return noted(e, e->opts.store->ops->put_member(e->opts.store, &row, err));
+    row.type_counts = (struct tp_str){types.data, types.len};
+    if (rc == TP_OK)
+        rc = noted(e, e->opts.store->ops->put_member(e->opts.store, &row, err));
+    tp_buf_fini(&types);
+    return rc;
 }
 
 void tp_persist_deadline(struct tp_trace *t, struct tp_now now)
@@ -183,15 +189,22 @@ void tp_persist_deadline(struct tp_trace *t, struct tp_now now)
     t->deadline_wall_ns = to_wall(tp_session_deadline_ns(&t->session), now);
 }
 
-int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
-                          struct tp_err *err)
+/* The trace itself and its new moves. */
+static int put_move_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
+                         struct tp_err *err)
 {
     int rc;
 
     tp_persist_deadline(t, now);
     rc = put_trace(e, t, err);
-    if (rc == TP_OK)
-        rc = put_moves(e, t, err);
+    return rc == TP_OK ? put_moves(e, t, err) : rc;
+}
+
+int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
+                          struct tp_err *err)
+{
+    int rc = put_move_rows(e, t, now, err);
+
     for (size_t i = 0; i < t->n_members && rc == TP_OK; i++) {
         if (t->members[i]->is_dirty)
             rc = put_member(e, t->members[i], err);
@@ -204,6 +217,45 @@ void tp_persist_trace_done(struct tp_trace *t)
     tp_session_history(&t->session, &t->n_moves_stored);
     for (size_t i = 0; i < t->n_members; i++)
         t->members[i]->is_dirty = false;
+    t->has_member_news = false;
+}
+
+int tp_persist_move(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
+                    struct tp_err *err)
+{
+    int rc = tp_persist_begin(e, err);
+
+    if (rc != TP_OK)
+        return rc;
+    rc = tp_persist_end(e, put_move_rows(e, t, now, err), err);
+    if (rc == TP_OK)
+        tp_session_history(&t->session, &t->n_moves_stored);
+    return rc;
+}
+
+int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *err)
+{
+    struct tp_member *written[TP_PERSIST_MEMBERS_MAX];
+    size_t n = 0;
+    bool is_all = true;
+    int rc = tp_persist_begin(e, err);
+
+    if (rc != TP_OK)
+        return rc;
+    for (size_t i = 0; i < t->n_members && rc == TP_OK && is_all; i++) {
+        if (!t->members[i]->is_dirty)
+            continue;
+        is_all = n < TP_PERSIST_MEMBERS_MAX;
+        if (is_all)
+            rc = put_member(e, written[n++] = t->members[i], err);
+    }
+    rc = tp_persist_end(e, rc, err);
+    if (rc != TP_OK)
+        return rc;
+    while (n > 0)
+        written[--n]->is_dirty = false;
+    t->has_member_news = !is_all;
+    return TP_OK;
 }
 
 int tp_persist_trace(struct tp_engine *e, struct tp_trace *t, struct tp_now now,

@@ -40,6 +40,16 @@ void tp_persist_trace_done(struct tp_trace *t);
 int tp_persist_trace(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
                      struct tp_err *err);
 
+/* Write the trace and its new moves, in a transaction of its own: members follow. */
+int tp_persist_move(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
+                    struct tp_err *err);
+
+#define TP_PERSIST_MEMBERS_MAX 256 /* what is written at once, holding the lock */
+
+/* Write members that have changed, in a transaction of its own; t->has_member_news says
+ * whether there are more. */
+int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *err);
+
 /* Write a stream. */
 int tp_persist_stream(struct tp_engine *e, const struct tp_stream *s,
                       struct tp_err *err);

@@ -343,9 +343,9 @@ static void leave_trace(struct tp_producer *p, struct tp_now now)
 {
     struct tp_member *m = p->member;
 
-    p->member = NULL;
     if (m == NULL)
         return;
+    tp_member_detach(m);
     if (m->state != TP_MEMBER_DONE && m->state != TP_MEMBER_REFUSED) {
         m->state = TP_MEMBER_LOST;
         snprintf(m->reason, sizeof(m->reason), "it left");

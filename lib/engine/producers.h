@@ -22,6 +22,7 @@ struct tp_engine;
 struct tp_err;
 struct tp_pool;
 struct tp_problem;
+struct tp_type_counts;
 
 /* Who registers. Strings are borrowed. */
 struct tp_producer_request {
@@ -133,6 +134,7 @@ struct tp_sync_counts {
     struct tp_str trace_id;
     uint64_t emitted, filtered;
     uint64_t dropped[TP_DROP_CAUSES];
+    const struct tp_type_counts *types; /* the same by type; NULL or empty: not said */
 };
 
 struct tp_sync_request {

@@ -16,6 +16,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/pool.h"
+#include "engine/streams.h"
 #include "store/store.h"
 
 /* A type that waits for its turn. */
@@ -226,6 +227,9 @@ static int load_member(const struct tp_row_member *row, struct tp_err *err, void
     m->step = m->base_step = row->step;
     m->started_ns = row->started_ns;
     m->reported = row->reported;
+    rc = tp_type_counts_read(row->type_counts, &m->types, err);
+    if (rc != TP_OK)
+        return rc;
     m->has_clock = row->has_clock;
     m->clock_offset_ns = row->clock_offset_ns;
     m->clock_error_ns = row->clock_error_ns;
@@ -400,6 +404,14 @@ static void resume(struct loading *l, struct tp_trace *t)
     }
     tp_life_hold(t);
     tp_match_attach(t);
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+
+        /* Its row may be older than its last ack. */
+        m->is_unsure = m->producer != NULL && m->producer->has_synced;
+        /* Without memory it gets its stream when it is asked to prepare. */
+        tp_streams_restore(m, NULL);
+    }
     if (was_broken || t->is_broken)
         l->found->failed++;
     else

@@ -181,6 +181,30 @@ static void take_result(struct tp_work *w)
     tp_source_fill_in(&says, &s->who, &ignored);
 }
 
+/* What its producer reports by type gets what is stored. Without memory a type lacks
+ * its number, and its events count as lost. The lock is held. */
+static void take_types(struct tp_work *w)
+{
+    const struct tp_stream_index *ix = &w->result.index;
+    struct tp_member *m = tp_member_of_stream(w->trace, w->stream->no);
+    struct tp_type_count *count;
+    struct tp_err ignored;
+
+    if (m == NULL || m->types.n == 0 || w->trace->types == NULL)
+        return;
+    for (size_t i = 0; i < m->types.n; i++)
+        m->types.items[i].stored = 0;
+    for (size_t i = 0; i < ix->n_types; i++) {
+        int id = tp_typemap_find(w->trace->types, ix->types[i].cat.ptr,
+                                 ix->types[i].cat.len);
+
+        if (id >= 0 &&
+            tp_type_counts_get(&m->types, (unsigned)id, &count, &ignored) == TP_OK)
+            count->stored += ix->types[i].count;
+    }
+    m->is_dirty = true;
+}
+
 /* The row first, then the log. The lock is held. */
 static int accept_result(struct tp_work *w, struct tp_err *err)
 {
@@ -196,6 +220,7 @@ static int accept_result(struct tp_work *w, struct tp_err *err)
         s->state = TP_STREAM_SEALING;
         return rc;
     }
+    take_types(w);
     w->e->stats.seals++;
     w->e->stats.sealed_events += w->result.index.n_events;
     return TP_OK;

@@ -101,6 +101,16 @@ static void take_clock(const struct tp_member_view *m, struct tp_producer_info *
     out->clock_error_ns = m->clock_error_ns;
 }
 
+/* What the producer says that it did not send is no part of its stream. */
+static void add_unsent(const struct tp_member_view *m, const struct tp_stream_view *s,
+                       struct tp_counts *out)
+{
+    out->emitted += m->counts.emitted - s->counts.emitted;
+    out->filtered += m->counts.filtered - s->counts.filtered;
+    for (int i = 0; i < TP_DROP_CAUSES; i++)
+        out->dropped[i] += m->counts.dropped[i] - s->counts.dropped[i];
+}
+
 static void describe_stream(const struct tp_trace_view *v, const struct tp_source *item,
                             struct tp_producer_info *out)
 {
@@ -114,8 +124,14 @@ static void describe_stream(const struct tp_trace_view *v, const struct tp_sourc
         tp_seal_adjust(&out->counts, &item->result);
     out->state = tp_str_of(s->state);
     out->reason = tp_str_of(s->reason);
-    if (m != NULL)
+    if (m != NULL && s->reason[0] == '\0')
+        out->reason = tp_str_of(m->reason);
+    if (m != NULL) {
+        add_unsent(m, s, &out->counts);
         take_clock(m, out);
+        out->types = m->types;
+        out->n_types = m->n_types;
+    }
 }
 
 static bool has_item(const struct tp_sources *s, const struct tp_member_view *m)
@@ -131,7 +147,9 @@ static void describe_member(const struct tp_member_view *m,
                             struct tp_producer_info *out)
 {
     take_identity(&m->who, out);
-    out->counts = m->reported;
+    out->counts = m->counts;
+    out->types = m->types;
+    out->n_types = m->n_types;
     out->state = tp_str_of(m->state);
     out->reason = tp_str_of(m->reason);
     take_clock(m, out);

@@ -3,28 +3,17 @@
 #include "engine/check.h"
 #include "engine/objects.h"
 
-/* Whether a member was told to write to that stream. */
-static bool is_promised(const struct tp_stream *s)
-{
-    const struct tp_trace *t = s->trace;
-
-    for (size_t i = 0; i < t->n_members; i++) {
-        if (t->members[i]->stream_no == s->no)
-            return true;
-    }
-    return false;
-}
-
 /* A stream whose uploads were all abandoned, or NULL: its number may be used again, or
  * clients that go away would use them all up. */
-static struct tp_stream *find_abandoned(const struct tp_trace *t)
+static struct tp_stream *find_abandoned(struct tp_trace *t)
 {
-    for (size_t i = 0; i < t->n_streams; i++) {
+    for (size_t i = 0; i < t->n_streams && t->has_abandoned; i++) {
         struct tp_stream *s = t->streams[i];
 
-        if (s->state == TP_STREAM_HIDDEN && s->n_uploads == 0 && !is_promised(s))
+        if (s->state == TP_STREAM_HIDDEN && s->n_uploads == 0 && s->member == NULL)
             return s;
     }
+    t->has_abandoned = false;
     return NULL;
 }
 
@@ -64,6 +53,70 @@ int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
         rc = tp_stream_publish(s, err);
     if (rc == TP_OK)
         *out = s;
+    return rc;
+}
+
+static void tie(struct tp_stream *s, struct tp_member *m)
+{
+    s->member = m;
+    m->stream_no = s->no;
+    m->is_dirty = true;
+}
+
+int tp_streams_for_member(struct tp_member *m, struct tp_problem *problem,
+                          struct tp_err *err)
+{
+    struct tp_row_identity who = tp_identity_row(&m->who);
+    struct tp_stream *s = tp_stream_find(m->trace, who.name, who.rank);
+    bool is_named = s != NULL;
+    int rc = TP_OK;
+
+    if (m->stream_no != 0)
+        return TP_OK;
+    /* One of the same name and rank came before: a process that was killed, perhaps. */
+    if (s != NULL && s->member != NULL)
+        s = NULL;
+    if (s == NULL)
+        rc = get_stream(m->trace, &who, false, (struct tp_str){0}, &s, problem, err);
+    if (rc == TP_OK && !is_named)
+        rc = tp_stream_publish(s, err);
+    if (rc == TP_OK)
+        tie(s, m);
+    return rc;
+}
+
+/* Make streams up to that number; nobody has committed to them. */
+static int fill_up(struct tp_trace *t, uint32_t no, struct tp_err *err)
+{
+    struct tp_row_identity nobody = {.rank = -1, .pid = -1};
+    int rc = TP_OK;
+
+    while (t->n_streams < no && rc == TP_OK) {
+        struct tp_stream *s;
+
+        rc = tp_stream_add(t, &nobody, false, (struct tp_str){0}, &s, NULL, err);
+    }
+    return rc;
+}
+
+int tp_streams_restore(struct tp_member *m, struct tp_err *err)
+{
+    struct tp_row_identity who = tp_identity_row(&m->who);
+    struct tp_stream *s;
+    int rc = m->stream_no > 65535 ? TP_OK : fill_up(m->trace, m->stream_no, err);
+
+    if (rc != TP_OK || m->stream_no == 0 || m->stream_no > 65535)
+        return rc;
+    s = m->trace->streams[m->stream_no - 1];
+    if (s->member != NULL || (s->is_file && s->state != TP_STREAM_HIDDEN))
+        return TP_OK;
+    s->member = m;
+    if (s->state != TP_STREAM_HIDDEN)
+        return TP_OK;
+    s->is_file = false;
+    rc = tp_stream_rename(s, &who, (struct tp_str){0}, err);
+    if (rc == TP_OK && tp_stream_find(m->trace, who.name, who.rank) == NULL)
+        rc = tp_stream_publish(s, err);
     return rc;
 }
 
@@ -135,8 +188,6 @@ void tp_streams_tie(struct tp_stream *s)
     struct tp_member *m = s->who.id[0] == '\0' ? NULL
                                                : tp_member_find(s->trace, s->who.id);
 
-    if (m == NULL || m->stream_no != 0)
-        return;
-    m->stream_no = s->no;
-    m->is_dirty = true;
+    if (m != NULL && m->stream_no == 0 && s->member == NULL)
+        tie(s, m);
 }

@@ -18,6 +18,19 @@ int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
                           struct tp_stream **out, struct tp_problem *problem,
                           struct tp_err *err);
 
+/*
+ * Give a member the stream that it is to write to, unless it has one: that of its name
+ * and rank, or a new one when another member writes there.
+ *
+ * TP_EQUOTA, TP_ENOMEM  as above; it has none.
+ */
+int tp_streams_for_member(struct tp_member *m, struct tp_problem *problem,
+                          struct tp_err *err);
+
+/* After a start: tie a member to the stream that its row names. TP_EQUOTA, TP_ENOMEM:
+ * it is not, or its stream has no name yet. */
+int tp_streams_restore(struct tp_member *m, struct tp_err *err);
+
 /* A HIDDEN stream of its own for a file; the number of an abandoned one is used again.
  * Errors as above. */
 int tp_streams_for_file(struct tp_trace *t, const struct tp_row_identity *who,

@@ -120,6 +120,7 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack)
     } else {
         return;
     }
+    m->is_unsure = false;
     m->is_dirty = true;
     tp_life_touch(m->trace);
 }
@@ -140,8 +141,16 @@ static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
                     "%llu emitted are fewer than %llu filtered and %llu dropped",
                     (unsigned long long)c->emitted, (unsigned long long)c->filtered,
                     (unsigned long long)dropped));
+    if (c->types != NULL) {
+        int rc = tp_type_counts_check(c->types, &counts, err);
+
+        if (rc != TP_OK)
+            return tp_problem_invalid(problem, "counts.types", rc);
+    }
     if (m == NULL || !tp_str_is(c->trace_id, m->trace->id))
         return TP_OK;
+    if (c->types != NULL && tp_type_counts_copy(&m->types, c->types, err) != TP_OK)
+        return TP_ENOMEM;
     m->reported = counts;
     m->is_dirty = true;
     tp_life_touch(m->trace);
@@ -190,23 +199,6 @@ static void take_step(struct tp_producer *p, uint64_t step, struct tp_now now)
     }
 }
 
-/* Give a member its stream when it is asked to prepare. */
-static int give_stream(struct tp_member *m, struct tp_err *err)
-{
-    struct tp_row_identity who = tp_identity_row(&m->who);
-    struct tp_stream *s;
-    int rc;
-
-    if (m->stream_no != 0)
-        return TP_OK;
-    rc = tp_streams_for_events(m->trace, &who, &s, NULL, err);
-    if (rc != TP_OK)
-        return rc;
-    m->stream_no = s->no;
-    m->is_dirty = true;
-    return TP_OK;
-}
-
 static void put_command(const struct tp_member *m, enum tp_command_kind kind,
                         struct tp_sync_reply *reply)
 {
@@ -230,7 +222,7 @@ static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
 
     reply->n_commands = 0;
     if ((bits & BIT(PREPARE)) != 0) {
-        int rc = give_stream(p->member, err);
+        int rc = tp_streams_for_member(p->member, NULL, err);
 
         if (rc != TP_OK)
             return rc;
@@ -256,19 +248,18 @@ static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
     return TP_OK;
 }
 
-/* What changed goes into the store; when that fails, with the next change. A crash
- * before loses nothing but acks, which the producer is asked for again. */
-static void keep_changes(struct tp_engine *e, struct tp_trace *t, struct tp_now now)
+/* What changed goes into the store, a little later. A crash before loses nothing but
+ * acks, which the producer is asked for again. */
+static void note_changes(struct tp_trace *t, struct tp_now now)
 {
-    struct tp_err ignored;
-
-    tp_persist_trace(e, t, now, &ignored);
+    if (!t->has_member_news && t->news_ns < now.mono_ns)
+        t->news_ns = now.mono_ns + TP_NEWS_NS;
+    t->has_member_news = true;
 }
 
-static int sync_known(struct tp_engine *e, struct tp_producer *p,
-                      const struct tp_sync_request *r, struct tp_now now,
-                      struct tp_sync_reply *reply, struct tp_problem *problem,
-                      struct tp_err *err)
+static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
+                      struct tp_now now, struct tp_sync_reply *reply,
+                      struct tp_problem *problem, struct tp_err *err)
 {
     struct tp_trace *t;
     int rc = TP_OK;
@@ -297,7 +288,7 @@ static int sync_known(struct tp_engine *e, struct tp_producer *p,
     if (r->has_step && t != NULL)
         take_step(p, r->step, now);
     if (t != NULL && r->n_acks > 0) {
-        keep_changes(e, t, now);
+        note_changes(t, now);
         tp_life_advance(t, now);
     }
     return give_commands(p, reply, err);
@@ -317,7 +308,7 @@ int tp_engine_sync(struct tp_engine *e, struct tp_str id,
     if (p == NULL)
         rc = tp_problem_not_found(problem, "producer", id, err);
     else
-        rc = sync_known(e, p, request, now, reply, problem, err);
+        rc = sync_known(p, request, now, reply, problem, err);
     if (rc == TP_OK) {
         e->stats.syncs++;
         e->stats.commands_sent += reply->n_commands;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/counts.h"
+#include "core/type_counts.h"
 #include "core/typeset.h"
 #include "engine/traces.h"
 
@@ -47,10 +48,14 @@ struct tp_member_view {
                            "refused", "lost"; else "unmatched" */
     const char
         *reason; /* unmatched: why ("stale 75 s", "not selected: rank"); refused or
-                           lost: why; else "" */
+                    lost: why; else how many batches of it were refused, or "" */
     uint32_t stream_no;        /* of its stream; 0 = none yet */
     uint64_t step;             /* the last that it reported */
     struct tp_counts reported; /* what it says that it emitted, filtered and dropped */
+    struct tp_counts counts;   /* what became of all that it emitted: of its stream, and
+                                  of what it did not send */
+    const struct tp_type_count *types; /* the same by type, as far as it says so */
+    size_t n_types;
     bool has_clock;
     int64_t clock_offset_ns; /* server time = producer time + offset */
     uint64_t clock_error_ns; /* plus or minus */

@@ -111,6 +111,37 @@ static int attach_file(struct tp_upload *u, struct tp_trace *t,
     return rc;
 }
 
+/* The stream of a producer that takes part and is named by its id; *out is NULL when it
+ * is not so. */
+static int find_member_stream(struct tp_engine *e, const struct tp_trace *t,
+                              struct tp_str id, struct tp_stream **out,
+                              struct tp_problem *problem, struct tp_err *err)
+{
+    const struct tp_producer *p = tp_producer_find(e, id);
+    int rc;
+
+    *out = NULL;
+    if (p == NULL || p->member == NULL || p->member->trace != t)
+        return TP_OK;
+    rc = tp_streams_for_member(p->member, problem, err);
+    if (rc == TP_OK)
+        *out = t->streams[p->member->stream_no - 1];
+    return rc;
+}
+
+static int attach_events(struct tp_upload *u, struct tp_trace *t,
+                         struct tp_row_identity *who, struct tp_problem *problem,
+                         struct tp_err *err)
+{
+    int rc = find_member_stream(u->e, t, who->name, &u->stream, problem, err);
+
+    if (rc != TP_OK || u->stream != NULL)
+        return rc;
+    if (tp_stream_find(t, who->name, who->rank) == NULL)
+        tp_streams_identify(t->job, u->e, who);
+    return tp_streams_for_events(t, who, &u->stream, problem, err);
+}
+
 /* Tie an upload to its trace and stream. The control lock is held. */
 static int attach(struct tp_upload *u, struct tp_str trace_id,
                   const struct tp_upload_request *r, struct tp_problem *problem,
@@ -125,12 +156,12 @@ static int attach(struct tp_upload *u, struct tp_str trace_id,
         return rc;
     if (!tp_upload_is_welcome(t))
         return tp_upload_refuse(t, 0, problem, err);
-    if (r->kind == TP_UPLOAD_FILE || tp_stream_find(t, who.name, who.rank) == NULL)
+    if (r->kind == TP_UPLOAD_FILE) {
         tp_streams_identify(t->job, u->e, &who);
-    if (r->kind == TP_UPLOAD_FILE)
         rc = attach_file(u, t, &who, r->file_name, problem, err);
-    else
-        rc = tp_streams_for_events(t, &who, &u->stream, problem, err);
+    } else {
+        rc = attach_events(u, t, &who, problem, err);
+    }
     if (rc != TP_OK)
         return rc;
     u->trace = t;
@@ -176,6 +207,26 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
     return TP_OK;
 }
 
+/* A batch of a linked producer that cannot be taken for one: what it held is lost, which
+ * its counts will tell; why is kept with the producer. */
+static void note_bad_batch(struct tp_upload *u, const struct tp_err *err)
+{
+    struct tp_member *m;
+
+    tp_lock_take(&u->e->lock);
+    m = u->stream->member;
+    if (m != NULL && u->kind == TP_UPLOAD_EVENTS) {
+        m->n_bad_batches++;
+        if (m->state != TP_MEMBER_REFUSED && m->state != TP_MEMBER_LOST)
+            snprintf(m->reason, sizeof(m->reason), "%llu batch%s refused: %.90s",
+                     (unsigned long long)m->n_bad_batches,
+                     m->n_bad_batches == 1 ? " was" : "es were", err->message);
+        m->is_dirty = true;
+        tp_life_touch(m->trace);
+    }
+    tp_lock_give(&u->e->lock);
+}
+
 /* Keep a failure for all further calls. */
 static int fail(struct tp_upload *u, int rc, struct tp_problem *problem,
                 struct tp_err *err)
@@ -184,6 +235,8 @@ static int fail(struct tp_upload *u, int rc, struct tp_problem *problem,
         rc = tp_upload_unstored(u, rc,
                                 u->ingest == NULL ? 0 : tp_ingest_events(u->ingest),
                                 err);
+    if (rc == TP_EINVAL && err != NULL)
+        note_bad_batch(u, err);
     u->failed = rc;
     if (err != NULL)
         u->failure = *err;
@@ -336,6 +389,7 @@ void tp_upload_free(struct tp_upload *u)
     tp_quota_release(&u->trace->quota, u->charged_bytes);
     tp_lock_take(&u->e->lock);
     u->stream->n_uploads--;
+    u->trace->has_abandoned |= u->stream->state == TP_STREAM_HIDDEN;
     if (!u->is_detached) {
         u->trace->n_uploads--;
         /* The trace may have waited for this one only. */

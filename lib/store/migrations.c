@@ -65,11 +65,14 @@ static const char version_1[] =
     "created_ns INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE INDEX keys_by_trace ON keys(trace);"
     "CREATE INDEX keys_by_time ON keys(created_ns);";
+
+static const char version_2[] =
+    "ALTER TABLE members ADD COLUMN type_counts TEXT NOT NULL DEFAULT '';";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
-    static const char *const steps[] = {version_1};
+    static const char *const steps[] = {version_1, version_2};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

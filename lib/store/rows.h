@@ -87,6 +87,7 @@ struct tp_row_member {
     uint64_t step;
     uint64_t started_ns; /* by its own clock, corrected; 0 = not said */
     struct tp_counts reported;
+    struct tp_str type_counts; /* text of core/type_counts.h */
     bool has_clock;
     int64_t clock_offset_ns;
     uint64_t clock_error_ns;

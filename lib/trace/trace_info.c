@@ -13,6 +13,7 @@
 #include "base/timefmt.h"
 #include "core/activity.h"
 #include "core/type.h"
+#include "core/type_counts.h"
 
 static void member_text(struct tp_json_doc *d, const char *key, struct tp_str s)
 {
@@ -117,6 +118,31 @@ static void write_who(struct tp_json_doc *d, const struct tp_producer_info *p)
     member_text(d, "device", p->device);
 }
 
+static void write_types(struct tp_json_doc *d, const struct tp_producer_info *p)
+{
+    if (p->n_types == 0)
+        return;
+    tp_json_doc_key(d, "types");
+    tp_json_doc_array(d);
+    for (size_t i = 0; i < p->n_types; i++) {
+        const struct tp_type_count *t = &p->types[i];
+
+        tp_json_doc_object(d);
+        tp_json_doc_member_u64(d, "type", t->id);
+        tp_json_doc_member_u64(d, "emitted", t->emitted);
+        tp_json_doc_member_u64(d, "stored", t->stored);
+        tp_json_doc_member_u64(d, "filtered", t->filtered);
+        tp_json_doc_key(d, "dropped");
+        tp_json_doc_object(d);
+        for (int k = 0; k < TP_DROP_CAUSES; k++)
+            if (t->dropped[k] > 0)
+                tp_json_doc_member_u64(d, tp_drop_cause_name(k), t->dropped[k]);
+        tp_json_doc_close(d);
+        tp_json_doc_close(d);
+    }
+    tp_json_doc_close(d);
+}
+
 static void write_producer(struct tp_json_doc *d, const struct tp_producer_info *p,
                            const struct tp_source_members *source)
 {
@@ -127,6 +153,7 @@ static void write_producer(struct tp_json_doc *d, const struct tp_producer_info 
     member_text(d, "reason", p->reason);
     tp_json_doc_key(d, "counts");
     write_counts(d, &p->counts);
+    write_types(d, p);
     if (p->has_clock) {
         tp_json_doc_key(d, "clock");
         tp_json_doc_object(d);

@@ -21,6 +21,7 @@
 struct tp_buf;
 struct tp_err;
 struct tp_type;
+struct tp_type_count;
 
 /* Of the "traceplane" member. Grows when a reader must know. */
 #define TP_TRACE_INFO_SCHEMA 1
@@ -39,6 +40,8 @@ struct tp_producer_info {
     struct tp_str backend; /* of the distributed job: "nccl" */
     struct tp_str device;
     struct tp_counts counts;
+    const struct tp_type_count *types; /* the same by type, as far as known */
+    size_t n_types;
     bool has_clock;          /* the two below are measured */
     int64_t clock_offset_ns; /* to be added to its times to get the service's */
     uint64_t clock_error_ns; /* the offset is right within this */

@@ -6,7 +6,9 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "core/activity.h"
 #include "core/limits.h"
+#include "core/type_counts.h"
 
 /* A native producer that has synced once, so that it is waited for. */
 static void join(struct rig *r, const char *name, int64_t rank, char *id)
@@ -423,6 +425,167 @@ static void test_what_is_posted_under_a_name_belongs_to_that_producer(void **sta
     tp_producer_list_free(list);
 }
 
+/* One sync with what a producer says of its events in all and by type. */
+static int report(struct rig *r, const char *p, const char *trace,
+                  const struct tp_type_counts *types, const struct tp_counts *all)
+{
+    struct tp_sync_counts counts = {.trace_id = rig_str(trace),
+                                    .emitted = all->emitted,
+                                    .filtered = all->filtered,
+                                    .types = types};
+    struct tp_sync_request request = {.counts = &counts, .n_counts = 1};
+    struct tp_sync_reply reply;
+
+    memcpy(counts.dropped, all->dropped, sizeof(counts.dropped));
+    return tp_engine_sync(r->engine, rig_str(p), &request, r->now, &reply, &r->problem,
+                          &r->err);
+}
+
+/* Prepare and start, as one willing producer. */
+static void record(struct rig *r, const char *p, char *id)
+{
+    struct tp_sync_reply reply;
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    reply = rig_sync(r, p, NULL);
+    reply = rig_sync(r, p, &reply);
+    rig_sync(r, p, &reply);
+    rig_expect_state(r, id, "recording");
+}
+
+static void finish(struct rig *r, const char *p, const char *id)
+{
+    struct tp_sync_reply reply;
+
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    reply = rig_sync(r, p, NULL);
+    rig_sync(r, p, &reply);
+    rig_work(r);
+}
+
+/* Emitted = stored + filtered + dropped for each type, before and after a restart. */
+static void test_counts_by_type_add_up_and_outlive_a_restart(void **state)
+{
+    struct rig *r = *state;
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_type_counts types = {0};
+    struct tp_counts all = {.emitted = 12, .filtered = 1};
+    struct tp_type_count *kernel, *other;
+    char *body = rig_events("kernel", 7, 1);
+
+    join(r, "p0", 0, p);
+    record(r, p, id);
+    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernel,
+                                        NULL),
+                     TP_OK);
+    kernel->emitted = 10;
+    kernel->filtered = 1;
+    kernel->dropped[TP_DROP_RING_FULL] = all.dropped[TP_DROP_RING_FULL] = 2;
+    assert_int_equal(report(r, p, id, &types, &all), TP_EINVAL);
+    assert_int_equal(tp_type_counts_get(&types, 200, &other, NULL), TP_OK);
+    other->emitted = 2;
+    assert_int_equal(report(r, p, id, &types, &all), TP_OK);
+    assert_int_equal(rig_post(r, id, p, -1, 1, body, NULL), TP_OK);
+    finish(r, p, id);
+    rig_expect_outcome(r, id, "lossy",
+                       "4 events dropped (producer-ring-full 2, producer-lost 2)");
+    for (int restarted = 0; restarted < 2; restarted++) {
+        struct tp_trace_view *view = rig_view(r, id);
+        const struct tp_member_view *m = &view->members[0];
+
+        assert_int_equal(m->counts.emitted, 12);
+        assert_int_equal(m->counts.stored, 7);
+        assert_int_equal(m->counts.filtered, 1);
+        assert_int_equal(tp_counts_dropped(&m->counts), 4);
+        assert_int_equal(m->n_types, 2);
+        assert_int_equal(m->types[0].emitted, 10);
+        assert_int_equal(m->types[0].stored, 7);
+        assert_int_equal(m->types[0].filtered, 1);
+        assert_int_equal(m->types[0].dropped[TP_DROP_RING_FULL], 2);
+        assert_int_equal(m->types[0].dropped[TP_DROP_LOST], 0);
+        assert_int_equal(m->types[1].stored, 0);
+        assert_int_equal(m->types[1].dropped[TP_DROP_LOST], 2);
+        tp_trace_view_free(view);
+        if (!restarted)
+            assert_int_equal(rig_restart(r), TP_OK);
+    }
+    tp_type_counts_fini(&types);
+    free(body);
+}
+
+/* A process was killed and came again under its name and rank: its batches count from
+ * one, and must not be taken for those of the dead one. */
+static void test_two_processes_of_one_name_have_a_stream_each(void **state)
+{
+    struct rig *r = *state;
+    struct tp_producer_request request = {.job = rig_str("j"),
+                                          .name = rig_str("p0"),
+                                          .kind = rig_str("native"),
+                                          .rank = 0,
+                                          .pid = 100};
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    char *body = rig_events("kernel", 3, 1);
+    struct tp_trace_view *view;
+
+    for (int i = 0; i < 2; i++) {
+        struct tp_producer_list *list;
+
+        request.pid++;
+        assert_int_equal(tp_engine_producer_register(r->engine, &request, r->now, &list,
+                                                     &r->problem, &r->err),
+                         TP_OK);
+        snprintf(p[i], sizeof(p[i]), "%s", list->items[0].id);
+        tp_producer_list_free(list);
+        if (i == 0)
+            record(r, rig_sync(r, p[0], NULL).n_commands == 0 ? p[0] : "", id);
+        else
+            rig_sync(r, p[1], NULL);
+        assert_int_equal(rig_post(r, id, p[i], -1, 1, body, NULL), TP_OK);
+    }
+    view = rig_view(r, id);
+    assert_int_equal(view->n_streams, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(view->streams[i].counts.stored, 3);
+        assert_int_equal(view->streams[i].duplicate_batches, 0);
+        assert_int_equal(view->members[i].stream_no, i + 1);
+    }
+    tp_trace_view_free(view);
+    free(body);
+}
+
+/* The number is in each batch of a linked producer: it must be the same after a restart
+ * that came before the first batch. */
+static void test_stream_numbers_are_kept_by_a_restart(void **state)
+{
+    struct rig *r = *state;
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+    char *body = rig_events("kernel", 3, 1);
+    struct tp_trace_view *view;
+
+    for (int i = 0; i < 3; i++) {
+        char name[4];
+
+        snprintf(name, sizeof(name), "p%d", i);
+        join(r, name, i, p[i]);
+    }
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_restart(r), TP_OK);
+    for (int i = 2; i >= 0; i--) {
+        reply = rig_sync(r, p[i], NULL);
+        assert_int_equal(reply.commands[0].stream_no, i + 1);
+        rig_sync(r, p[i], &reply);
+    }
+    assert_int_equal(rig_restart(r), TP_OK);
+    assert_int_equal(rig_post(r, id, p[2], -1, 1, body, NULL), TP_OK);
+    view = rig_view(r, id);
+    assert_int_equal(view->n_streams, 1);
+    assert_int_equal(view->streams[0].no, 3);
+    assert_string_equal(view->streams[0].who.name, "p2");
+    tp_trace_view_free(view);
+    free(body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +603,9 @@ int main(void)
         engine_test(test_registering_again_is_the_same_producer),
         engine_test(test_lists_of_producers_go_by_page),
         engine_test(test_what_is_posted_under_a_name_belongs_to_that_producer),
+        engine_test(test_counts_by_type_add_up_and_outlive_a_restart),
+        engine_test(test_two_processes_of_one_name_have_a_stream_each),
+        engine_test(test_stream_numbers_are_kept_by_a_restart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

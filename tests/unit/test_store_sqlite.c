@@ -297,7 +297,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 1);
+    assert_int_equal(n, 2);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -315,6 +315,40 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     sqlite3_close(db);
 }
 
+/* A member that an older version has written has no counts by type. */
+static void test_members_of_version_1_have_no_counts_by_type(void **state)
+{
+    size_t n;
+    const char *const *known = tp_migrations(&n);
+    const char *row = "INSERT INTO traces VALUES('t','j','complete','{}',0,1,1,0,0,'',"
+                      "'',0,0);INSERT INTO members(trace,producer_id,name,kind,host,"
+                      "backend,device,rank,pid,world_size,is_matched,state,reason,"
+                      "stream_no,step,started_ns,emitted,stored,filtered,dropped,"
+                      "repaired,untyped,bytes,has_clock,clock_offset_ns,"
+                      "clock_error_ns) VALUES('t','p','n','http','','','',0,0,0,1,"
+                      "'done','',0,0,0,0,0,0,'',0,0,0,0,0,0)";
+    char *why = NULL;
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+
+    (void)state;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(tp_migrations_run(db, known, 1, NULL), TP_OK);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO jobs VALUES('j', 1)", NULL, NULL,
+                                  NULL),
+                     SQLITE_OK);
+    if (sqlite3_exec(db, row, NULL, NULL, &why) != SQLITE_OK)
+        fail_msg("%s", why);
+    assert_int_equal(tp_migrations_run(db, known, n, NULL), TP_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT type_counts FROM members", -1,
+                                        &stmt, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "");
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_rows_outlive_the_store_and_a_second_one_is_refused),
         cmocka_unit_test(test_what_is_not_ours_is_refused_and_left_alone),
         cmocka_unit_test(test_version_1_is_brought_up_to_date_step_by_step),
+        cmocka_unit_test(test_members_of_version_1_have_no_counts_by_type),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
