@@ -532,7 +532,6 @@ static void take_chrome_stats(struct tp_ingest *g)
     if (s->damages > TP_CHROME_DAMAGES_MAX)
         r->damages += s->damages - TP_CHROME_DAMAGES_MAX;
     r->is_truncated = r->is_truncated || s->is_truncated;
-    r->has_clock = s->has_base;
     r->has_base = s->has_base;
     r->base_ns = s->base_ns;
     r->add_ns = s->has_base && !s->base_was_added ? s->base_ns : 0;
@@ -550,7 +549,6 @@ static void take_packet_stats(struct tp_ingest *g)
     if (s.is_damaged)
         note_damage(r, s.damage_offset);
     r->is_truncated = r->is_truncated || s.is_truncated;
-    r->has_clock = true;
 }
 
 /* Put into the log what the index will want to know of the source. */
@@ -585,6 +583,7 @@ static int finish(struct tp_ingest *g, struct tp_err *err)
         take_chrome_stats(g);
     else if (g->native == NULL)
         take_packet_stats(g);
+    r->has_clock = g->chrome == NULL || r->has_base;
     if (g->native == NULL && r->is_native)
         rc = tp_native_check_count(&r->native, r->counts.emitted, err);
     if (rc == TP_OK)

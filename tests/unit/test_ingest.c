@@ -580,6 +580,40 @@ static void test_a_sealed_stream_may_be_posted_again(void **state)
     stream_rig_fini(&rig);
 }
 
+static void test_a_body_has_a_clock_by_its_base_or_its_format(void **state)
+{
+    static const struct {
+        enum tp_ingest_form form;
+        const char *body;
+        bool has_clock, has_base;
+    } cases_of_clocks[] = {
+        {TP_INGEST_CHROME, "[]", false, false},
+        {TP_INGEST_CHROME, "{\"traceEvents\":[]}", false, false},
+        {TP_INGEST_CHROME, "{\"baseTimeNanoseconds\":0}", true, true},
+        {TP_INGEST_CHROME, "{\"traceEvents\":[],\"baseTimeNanoseconds\":5}", true,
+         true},
+        {TP_INGEST_NDJSON, X("a", "1", "2"), false, false},
+        {TP_INGEST_PERFETTO, "", true, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases_of_clocks) / sizeof(cases_of_clocks[0]); i++) {
+        struct tp_ingest_opts opts = {.form = cases_of_clocks[i].form, .stream_no = 1};
+        const char *body = cases_of_clocks[i].body;
+        const struct tp_ingest_result *result = NULL;
+        struct tp_ingest *g = NULL;
+        struct tp_err err;
+
+        print_message("%s\n", body);
+        assert_int_equal(tp_ingest_new(&opts, &g, &err), TP_OK);
+        assert_int_equal(tp_ingest_feed(g, body, strlen(body), &err), TP_OK);
+        assert_int_equal(tp_ingest_finish(g, &result, &err), TP_OK);
+        assert_int_equal(result->has_clock, cases_of_clocks[i].has_clock);
+        assert_int_equal(result->has_base, cases_of_clocks[i].has_base);
+        tp_ingest_free(g);
+    }
+}
+
 static void test_a_large_payload_goes_to_a_blob(void **state)
 {
     struct stream_rig rig = new_rig();
@@ -678,6 +712,7 @@ int main(void)
         cmocka_unit_test(
             test_all_events_of_a_batch_are_counted_though_the_medium_is_full),
         cmocka_unit_test(test_a_sealed_stream_may_be_posted_again),
+        cmocka_unit_test(test_a_body_has_a_clock_by_its_base_or_its_format),
         cmocka_unit_test(test_a_large_payload_goes_to_a_blob),
         cmocka_unit_test(test_every_failing_operation_refuses_the_body),
         cmocka_unit_test(test_every_failing_allocation_refuses_the_body),
