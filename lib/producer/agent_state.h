@@ -75,6 +75,7 @@ struct tp_agent {
     /* Clock */
     struct tp_clock_offset offset;
     struct tp_exchange exchange; /* the last one, for the next sync */
+    bool omits_types;            /* the service takes no counts by type */
     unsigned n_exchanges;        /* at attach, still to do */
 
     /* Trace */
@@ -124,6 +125,9 @@ void tp_agent_forget(struct tp_agent *a);
 
 /* Send what is to be said: polls, reports, the farewell. */
 void tp_agent_sync(struct tp_agent *a, uint64_t now_ns);
+
+/* Whether polls are of use now; else reports say what there is to say. */
+bool tp_agent_may_poll(const struct tp_agent *a);
 
 /* Take the answer to a sync of a channel. */
 void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,

@@ -50,6 +50,7 @@ static void fill_report(struct tp_agent *a, struct tp_report *r, uint64_t wait_m
     r->has_step = r->step > 0;
     r->clock = a->exchange;
     r->wait_ms = wait_ms;
+    r->omits_types = a->omits_types;
 }
 
 static bool send_sync(struct tp_agent *a, enum tp_link_channel channel,
@@ -99,6 +100,11 @@ static bool has_acks(const struct tp_agent *a)
     return a->part.n_acks > n;
 }
 
+bool tp_agent_may_poll(const struct tp_agent *a)
+{
+    return a->id[0] != '\0' && a->n_exchanges == 0 && !tp_part_is_obeying(&a->part);
+}
+
 static bool is_report_due(const struct tp_agent *a, uint64_t now_ns)
 {
     return a->n_exchanges > 0 || has_acks(a) || a->has_counts_due ||
@@ -130,7 +136,7 @@ static void use_report(struct tp_agent *a, bool ends, uint64_t now_ns)
     if (a->id[0] == '\0')
         return;
     if (is_report_due(a, now_ns) &&
-        (ends || a->n_exchanges > 0 || tp_link_is_busy(a->link, TP_LINK_POLL))) {
+        (ends || !tp_agent_may_poll(a) || tp_link_is_busy(a->link, TP_LINK_POLL))) {
         if (send_sync(a, TP_LINK_REPORT, &a->report, 0, REPORT_MS)) {
             a->call = TP_CALL_SYNC;
             a->report_ns = now_ns + REPORT_NS;
@@ -149,8 +155,7 @@ void tp_agent_sync(struct tp_agent *a, uint64_t now_ns)
 
     if (is_idle(a, TP_LINK_REPORT, now_ns))
         use_report(a, ends, now_ns);
-    if (!ends && a->id[0] != '\0' && a->n_exchanges == 0 &&
-        is_idle(a, TP_LINK_POLL, now_ns) &&
+    if (!ends && tp_agent_may_poll(a) && is_idle(a, TP_LINK_POLL, now_ns) &&
         send_sync(a, TP_LINK_POLL, &a->poll, WAIT_MS, POLL_MS))
         a->report_ns = now_ns + REPORT_NS;
 }
@@ -214,12 +219,17 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
 
     if (channel == TP_LINK_REPORT)
         a->call = TP_CALL_NONE;
+    if (a->call == TP_CALL_LEAVE || a->is_leaving_told)
+        return; /* the poll that was held is answered since we go */
     if (reply->status == 404) {
         tp_agent_log(a, "the service does not know us any more");
         tp_agent_forget(a);
         return;
     }
     if (reply->status != 200) {
+        /* An older service knows counts in all only. */
+        a->omits_types = a->omits_types ||
+                         tp_str_is(tp_wire_problem(reply->body), "unknown-field");
         tp_agent_failed(a, channel, reply, now_ns);
         return;
     }

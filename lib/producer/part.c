@@ -321,6 +321,11 @@ void tp_part_leave(struct tp_part *p, uint64_t now_ns)
     end_if_flushed(p);
 }
 
+bool tp_part_is_obeying(const struct tp_part *p)
+{
+    return p->state == TP_PART_STARTING || p->is_stop_due;
+}
+
 bool tp_part_has_step_news(const struct tp_part *p)
 {
     uint64_t step = present_step(p);

@@ -103,6 +103,10 @@ void tp_part_give_up(struct tp_part *p);
 /* The process wants to end: stop recording, as if the service had said so. */
 void tp_part_leave(struct tp_part *p, uint64_t now_ns);
 
+/* Whether it is at work on an order. The service repeats the order in each answer until
+ * it is acknowledged, so a poll would come back at once. */
+bool tp_part_is_obeying(const struct tp_part *p);
+
 /* Whether the step is something that the service waits for. */
 bool tp_part_has_step_news(const struct tp_part *p);
 

@@ -78,7 +78,8 @@ struct tp_report {
     struct tp_ack acks[TP_WIRE_ACKS_MAX];
     size_t n_acks;
     char trace_id[TP_WIRE_ID_BYTES];         /* what counts is about; "" = no counts */
-    const struct tp_recorder_totals *totals; /* borrowed; with trace_id not NULL */
+    const struct tp_recorder_totals *totals; /* borrowed; with a trace_id */
+    bool omits_types;                /* counts in all, not by type */
     bool has_step;
     uint64_t step;
     struct tp_exchange clock;

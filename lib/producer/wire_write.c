@@ -118,7 +118,8 @@ static void put_counts(struct tp_json_doc *d, const struct tp_report *r)
     tp_json_doc_object(d);
     put_text(d, "trace_id", r->trace_id);
     put_totals(d, r->totals, ALL_TYPES);
-    put_types(d, r->totals);
+    if (!r->omits_types)
+        put_types(d, r->totals);
     tp_json_doc_close(d);
     tp_json_doc_close(d);
 }
