@@ -125,7 +125,7 @@ static double drain(struct tp_recorder *r, struct tp_buf *out, uint64_t *n_event
         out->len = 0;
         if (tp_recorder_drain(r, &opts, out, &result, &err) != TP_OK)
             die(&err);
-        *n_events += result.n_events;
+        *n_events += result.by_type[kernel];
         *n_bytes += out->len;
     } while (result.has_more);
     return cpu_ns() - begin;

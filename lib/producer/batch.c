@@ -41,7 +41,10 @@ struct snippet {
 struct tp_batch {
     uint32_t number; /* of this batch; from 1 */
     uint32_t stream_no;
-    uint32_t n_names, n_keys; /* numbers given so far */
+    uint32_t n_names, n_keys;                 /* numbers given so far */
+    uint32_t n_metas;                         /* metadata events in the batch */
+    uint32_t trace;                           /* counts the traces; from 1 */
+    uint32_t thread_name, process_name, name; /* the texts that metadata needs */
     const struct tp_registry *registry;
     struct tp_ticks_line line;
     int64_t pid;
@@ -53,7 +56,9 @@ struct tp_batch {
     struct said *said;           /* by number of the text; 0 to n_said - 1 */
     uint32_t n_said;
     uint32_t type_batch[256];
-    uint32_t process_batch;
+    uint32_t process_batch, process_trace; /* that it was described and named in */
+    uint32_t device_trace[TP_DEVICE_TRACKS_MAX + 1]; /* of tracks */
+    uint32_t device_process_trace[TP_DEVICE_TRACKS_MAX + 1];
     uint32_t device_batch[TP_DEVICE_TRACKS_MAX + 1];
     uint32_t device_process_batch[TP_DEVICE_TRACKS_MAX + 1];
 };
@@ -64,6 +69,13 @@ int tp_batch_new(struct tp_batch **out, struct tp_err *err)
 
     if (b == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for batches");
+    b->thread_name = tp_intern("thread_name");
+    b->process_name = tp_intern("process_name");
+    b->name = tp_intern("name");
+    if (b->thread_name == 0 || b->process_name == 0 || b->name == 0) {
+        free(b);
+        return tp_fail(err, TP_ENOMEM, "no memory for the names of batches");
+    }
     *out = b;
     return TP_OK;
 }
@@ -98,6 +110,16 @@ static struct snippet track_snippet(uint64_t uuid)
     return snippet_of(bytes, tp_pb_put_u64(bytes, TP_PF_EVENT_TRACK_UUID, uuid));
 }
 
+void tp_batch_begin_trace(struct tp_batch *b)
+{
+    b->trace++;
+}
+
+uint32_t tp_batch_names(const struct tp_batch *b)
+{
+    return b->n_metas;
+}
+
 void tp_batch_begin(struct tp_batch *b, const struct tp_registry *registry,
                     const struct tp_ticks_line *line, uint32_t stream_no)
 {
@@ -108,6 +130,7 @@ void tp_batch_begin(struct tp_batch *b, const struct tp_registry *registry,
     b->stream_no = stream_no;
     b->n_names = 0;
     b->n_keys = 0;
+    b->n_metas = 0;
     b->registry = registry;
     b->line = *line;
     b->pid = getpid();
@@ -177,6 +200,16 @@ static int reserve_said(struct tp_batch *b, uint32_t text, struct tp_err *err)
     return TP_OK;
 }
 
+/* Those of metadata, which may be needed with any record. */
+static int reserve_own_texts(struct tp_batch *b, struct tp_err *err)
+{
+    int rc = reserve_said(b, b->thread_name, err);
+
+    if (rc == TP_OK)
+        rc = reserve_said(b, b->process_name, err);
+    return rc == TP_OK ? reserve_said(b, b->name, err) : rc;
+}
+
 static int prepare_fields(struct tp_batch *b, const uint64_t *w, unsigned n,
                           size_t *room, struct tp_err *err)
 {
@@ -200,6 +233,8 @@ int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
     unsigned at = fields_at(TP_RECORD_KIND(header));
     int rc = reserve_said(b, TP_RECORD_NAME(header), err);
 
+    if (rc == TP_OK)
+        rc = reserve_own_texts(b, err);
     *room = PLAIN_ROOM;
     if (rc == TP_OK && at != 0 && TP_RECORD_FIELDS(header) != 0)
         rc = prepare_fields(b, record + at, TP_RECORD_FIELDS(header), room, err);
@@ -282,6 +317,32 @@ static uint64_t process_uuid(const struct tp_batch *b)
     return tp_pf_uuid(TP_PF_KIND_PROCESS, b->stream_no, 0, 0);
 }
 
+/* The metadata event that names a track: `what` is one of our texts. */
+static char *put_meta(struct tp_batch *b, char *p, uint32_t what, uint64_t track_uuid,
+                      struct tp_str name)
+{
+    static const struct tp_track track;
+    struct tp_arg arg = {.key = {"name", 4, 0}, .kind = TP_ARG_STRING, .s = name};
+    struct tp_event ev = {.kind = TP_EVENT_META,
+                          .phase = 'M',
+                          .track = &track,
+                          .args = &arg,
+                          .n_args = 1};
+    struct tp_pf_plan plan = {.form = TP_PF_FORM_PRIVATE,
+                              .sequence_id = b->stream_no,
+                              .stream_no = b->stream_no,
+                              .has_args = true,
+                              .track_uuid = track_uuid};
+    uint32_t key = say_key(b, &p, b->name);
+
+    if (name.len == 0)
+        return p;
+    plan.key_iids = &key;
+    plan.name_iid = say_name(b, &p, what);
+    b->n_metas++;
+    return tp_pf_put_event(p, tp_pf_event_room(&ev), &ev, &plan, NULL);
+}
+
 static char *say_process(struct tp_batch *b, char *p)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = b->pid};
@@ -291,13 +352,16 @@ static char *say_process(struct tp_batch *b, char *p)
                                  .has_process = true,
                                  .shown_pid = (int32_t)b->pid,
                                  .process_name = name,
-                                 .own_name = name,
                                  .pid = &pid};
 
     if (b->process_batch == b->number)
         return p;
     b->process_batch = b->number;
-    return tp_pf_put_descriptor(p, b->stream_no, &d);
+    p = tp_pf_put_descriptor(p, b->stream_no, &d);
+    if (b->process_trace == b->trace)
+        return p;
+    b->process_trace = b->trace;
+    return put_meta(b, p, b->process_name, d.uuid, name);
 }
 
 /* The track of the thread, and that of the process. */
@@ -305,19 +369,23 @@ static char *say_thread(struct tp_batch *b, char *p)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = b->pid};
     const struct tp_id tid = {.kind = TP_ID_NUMBER, .number = (int64_t)b->thread.tid};
+    struct tp_str name = tp_str_of(b->thread.name);
     struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK,
                                  .uuid = b->thread_uuid,
                                  .has_thread = true,
                                  .shown_pid = (int32_t)b->pid,
                                  .shown_tid = (int32_t)b->thread.tid,
-                                 .thread_name = tp_str_of(b->thread.name),
-                                 .own_name = tp_str_of(b->thread.name),
+                                 .thread_name = name,
                                  .pid = &pid,
                                  .tid = &tid};
 
     b->is_thread_said = true;
     p = say_process(b, p);
-    return tp_pf_put_descriptor(p, b->stream_no, &d);
+    p = tp_pf_put_descriptor(p, b->stream_no, &d);
+    if (*b->thread.is_told)
+        return p;
+    *b->thread.is_told = true;
+    return put_meta(b, p, b->thread_name, d.uuid, name);
 }
 
 /* Numbers of devices are small and begin at 0: viewers get others, which no process is
@@ -329,20 +397,23 @@ static char *say_device(struct tp_batch *b, char *p,
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = t->device};
     char name[32];
-    int n = snprintf(name, sizeof(name), "device %u", t->device);
     struct tp_pf_descriptor d = {.kind = TP_PF_KIND_PROCESS,
                                  .uuid = tp_pf_uuid(TP_PF_KIND_PROCESS, b->stream_no,
                                                     t->first, 0),
                                  .has_process = true,
                                  .shown_pid = SHOWN(t->device),
-                                 .process_name = {name, (size_t)n},
-                                 .own_name = {name, (size_t)n},
                                  .pid = &pid};
 
     if (b->device_process_batch[t->first] == b->number)
         return p;
     b->device_process_batch[t->first] = b->number;
-    return tp_pf_put_descriptor(p, b->stream_no, &d);
+    d.process_name.ptr = name;
+    d.process_name.len = (size_t)snprintf(name, sizeof(name), "device %u", t->device);
+    p = tp_pf_put_descriptor(p, b->stream_no, &d);
+    if (b->device_process_trace[t->first] == b->trace)
+        return p;
+    b->device_process_trace[t->first] = b->trace;
+    return put_meta(b, p, b->process_name, d.uuid, d.process_name);
 }
 
 /* The track of a stream of a device; *uuid is set. */
@@ -352,21 +423,25 @@ static char *say_device_track(struct tp_batch *b, char *p, uint32_t number,
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = t->device};
     const struct tp_id tid = {.kind = TP_ID_NUMBER, .number = t->stream};
     char name[32];
-    struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK, .pid = &pid, .tid = &tid};
+    struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK,
+                                 .has_thread = true,
+                                 .shown_pid = SHOWN(t->device),
+                                 .shown_tid = SHOWN(number),
+                                 .pid = &pid,
+                                 .tid = &tid};
 
-    *uuid = tp_pf_uuid(TP_PF_KIND_TRACK, b->stream_no, number, 1);
+    d.uuid = *uuid = tp_pf_uuid(TP_PF_KIND_TRACK, b->stream_no, number, 1);
     if (b->device_batch[number] == b->number)
         return p;
     b->device_batch[number] = b->number;
-    p = say_device(b, p, t);
-    d.uuid = *uuid;
-    d.has_thread = true;
-    d.shown_pid = SHOWN(t->device);
-    d.shown_tid = SHOWN(number);
     d.thread_name.ptr = name;
     d.thread_name.len = (size_t)snprintf(name, sizeof(name), "stream %u", t->stream);
-    d.own_name = d.thread_name;
-    return tp_pf_put_descriptor(p, b->stream_no, &d);
+    p = say_device(b, p, t);
+    p = tp_pf_put_descriptor(p, b->stream_no, &d);
+    if (b->device_trace[number] == b->trace)
+        return p;
+    b->device_trace[number] = b->trace;
+    return put_meta(b, p, b->thread_name, d.uuid, d.thread_name);
 }
 
 /* The series of a counter; *uuid is set. n_said is not 0. */

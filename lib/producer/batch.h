@@ -28,6 +28,7 @@ struct tp_registry;
 struct tp_batch_thread {
     uint64_t tid;
     const char *name; /* "" = not known */
+    bool *is_told;    /* whether the trace has the name; set when it is written */
 };
 
 /* Create what batches are made with. out  set only on success. TP_ENOMEM. */
@@ -36,8 +37,11 @@ int tp_batch_new(struct tp_batch **out, struct tp_err *err);
 /* Release it. NULL is allowed. */
 void tp_batch_free(struct tp_batch *b);
 
+/* Begin a trace: names of processes, threads and devices are told once in each. */
+void tp_batch_begin_trace(struct tp_batch *b);
+
 /*
- * Begin a batch that is written at p.
+ * Begin a batch.
  *
  * registry  names the types; line  the ticks. Both are used until the next begin.
  * stream_no  1 to 65535.
@@ -65,5 +69,8 @@ int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
  * counter that is no number).
  */
 char *tp_batch_put(struct tp_batch *b, char *p, const uint64_t *record);
+
+/* How many events the batch has besides those that were put: metadata, the names. */
+uint32_t tp_batch_names(const struct tp_batch *b);
 
 #endif

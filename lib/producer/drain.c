@@ -102,14 +102,15 @@ static bool take_record(struct drain *d, const uint64_t *record)
 /* From here on the records of a ring are of another thread or session. */
 static void take_mark(struct drain *d, struct tp_ring *g, const uint64_t *record)
 {
-    struct tp_batch_thread thread;
+    const struct tp_batch_thread thread = {record[2], g->told_name, &g->is_named};
 
     if (g->told_session != record[1])
         g->n_open_told = 0;
+    if (g->told_session != record[1] || g->told_tid != record[2])
+        g->is_named = false;
     g->told_session = record[1];
     g->told_tid = record[2];
     memcpy(g->told_name, record + 3, sizeof(g->told_name) - 1);
-    thread = (struct tp_batch_thread){g->told_tid, g->told_name};
     if (g->told_session == d->session)
         tp_batch_set_thread(d->r->batch, &thread);
 }
@@ -117,7 +118,7 @@ static void take_mark(struct drain *d, struct tp_ring *g, const uint64_t *record
 /* Take what is in a ring. Returns whether that was all. */
 static bool take_ring(struct drain *d, struct tp_ring *g)
 {
-    const struct tp_batch_thread thread = {g->told_tid, g->told_name};
+    const struct tp_batch_thread thread = {g->told_tid, g->told_name, &g->is_named};
     uint64_t tail = atomic_load_explicit(&g->tail, memory_order_relaxed);
     uint64_t head = atomic_load_explicit(&g->head, memory_order_acquire);
     uint64_t given = tail;
@@ -179,7 +180,7 @@ static bool copy_open(const struct tp_ring *g, unsigned i, uint64_t *copy)
 /* Take the slices of a thread that are open: they are unfinished. */
 static bool take_open(struct drain *d, struct tp_ring *g)
 {
-    const struct tp_batch_thread thread = {g->told_tid, g->told_name};
+    const struct tp_batch_thread thread = {g->told_tid, g->told_name, &g->is_named};
     uint64_t copy[TP_RECORD_WORDS_MAX];
 
     if (g->told_session != d->session ||
@@ -243,6 +244,16 @@ static void set_window(struct drain *d)
                        : tp_ticks_at(line, line->ns + r->min_duration_ns) - line->ticks;
 }
 
+/* Names are events of no type. */
+static void count_names(struct tp_recorder *r, struct tp_drain_result *found)
+{
+    uint32_t n = tp_batch_names(r->batch);
+
+    found->n_events += n;
+    found->by_type[TP_TYPE_NONE] += n;
+    r->emitted[TP_TYPE_NONE] += n;
+}
+
 int tp_recorder_drain(struct tp_recorder *r, const struct tp_drain_opts *opts,
                       struct tp_buf *out, struct tp_drain_result *result,
                       struct tp_err *err)
@@ -268,6 +279,7 @@ int tp_recorder_drain(struct tp_recorder *r, const struct tp_drain_opts *opts,
     take_rings(&d, opts->is_last);
     if (found.n_events == 0 && d.rc != TP_OK)
         return d.rc;
+    count_names(r, &found);
     found.has_more = d.is_full || d.rc != TP_OK;
     head.n_events = found.n_events;
     if (found.n_events != 0) {

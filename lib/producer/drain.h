@@ -32,9 +32,9 @@ struct tp_drain_opts {
 
 /* Plain data. */
 struct tp_drain_result {
-    uint64_t n_events; /* in the batch; 0: nothing was appended */
-    uint32_t by_type[256];
-    bool has_more; /* the batch was full; drain again */
+    uint64_t n_events;     /* in the batch; 0: nothing was appended */
+    uint32_t by_type[256]; /* TP_TYPE_NONE: names of processes, threads and devices */
+    bool has_more;         /* the batch was full; drain again */
 };
 
 /*

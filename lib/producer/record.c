@@ -37,11 +37,8 @@ uint64_t tp_now(void)
 static RARELY void drop(struct tp_recorder *r, struct tp_ring *g, int cause,
                         unsigned type)
 {
-    _Atomic uint64_t *n = &g->dropped[cause][type];
-
     if (tp_ticks_now() >= atomic_load_explicit(&r->start_ticks, memory_order_relaxed))
-        atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
+        tp_ring_count(g, cause, type);
 }
 
 /* The ring of the thread for the session at hand. NULL: there is none, and the event

@@ -210,6 +210,8 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
     atomic_store_explicit(&r->start_ns, NEVER, memory_order_relaxed);
     atomic_store_explicit(&r->stop_ns, NEVER, memory_order_relaxed);
     atomic_store_explicit(&r->session, new_number(), memory_order_relaxed);
+    atomic_store_explicit(&r->is_woken, 0, memory_order_relaxed);
+    tp_batch_begin_trace(r->batch);
     set_next_alarm(r);
     tp_lock_give(&r->control);
 }

@@ -108,7 +108,8 @@ void tp_recorder_set_alarm(struct tp_recorder *r, uint64_t step);
 void tp_recorder_set_steps(struct tp_recorder *r, uint64_t first, uint64_t n);
 
 /* Counts since arm, by type. Plain data. emitted - filtered - all dropped is what
- * tp_recorder_drain() gave out. */
+ * tp_recorder_drain() gave out. Names of processes, threads and devices are events, too
+ * (metadata): they count as of TP_TYPE_NONE. */
 struct tp_recorder_totals {
     uint64_t emitted[256];
     uint64_t filtered[256];                /* shorter than min_duration_ns */

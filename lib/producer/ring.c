@@ -49,8 +49,10 @@ static void close_stack(struct tp_ring *g)
         uint64_t after = tp_ring_after(g, head, n);
         uint64_t *to = g->words + (head & g->mask);
 
-        if (after - tail > g->mask + 1)
-            break;
+        if (after - tail > g->mask + 1) {
+            tp_ring_count(g, TP_RING_DROP_FULL, TP_RECORD_TYPE(from[0]));
+            continue;
+        }
         memcpy(to, from, n * sizeof(*to));
         to[0] = (to[0] & ~0xffULL) | TP_RECORD_OPEN;
         atomic_store_explicit(&g->head, after, memory_order_release);
@@ -97,11 +99,21 @@ static struct tp_ring *map_ring(size_t bytes)
     return g;
 }
 
-/* A free ring with that size: of the owner, or of nobody. */
-static struct tp_ring *find_free(const struct tp_ring_owner *owner, uint64_t id)
+/* Whether more than half of a ring waits to be drained. */
+static bool is_half_full(const struct tp_ring *g)
+{
+    return atomic_load_explicit(&g->head, memory_order_relaxed) -
+               atomic_load_explicit(&g->tail, memory_order_acquire) >
+           (g->mask + 1) / 2;
+}
+
+/* A free ring of that size: of the owner, or of nobody (id 0). */
+static struct tp_ring *find_free(const struct tp_ring_owner *owner, uint64_t id,
+                                 bool takes_full)
 {
     for (struct tp_ring *g = all; g != NULL; g = g->next_of_pool) {
-        if (!g->is_held && g->recorder_id == id && ring_bytes(g) == owner->ring_bytes)
+        if (!g->is_held && g->recorder_id == id && ring_bytes(g) == owner->ring_bytes &&
+            (takes_full || !is_half_full(g)))
             return g;
     }
     return NULL;
@@ -123,20 +135,34 @@ static void give_to(struct tp_ring *g, struct tp_ring_owner *owner)
     atomic_store_explicit(&owner->rings, g, memory_order_release);
 }
 
+/* A ring that did not exist before, if the limit and the memory allow it. */
+static struct tp_ring *add_ring(struct tp_ring_owner *owner)
+{
+    struct tp_ring *g;
+
+    if (all_bytes + owner->ring_bytes > owner->all_bytes_max ||
+        (g = map_ring(owner->ring_bytes)) == NULL)
+        return NULL;
+    g->next_of_pool = all;
+    all = g;
+    all_bytes += owner->ring_bytes;
+    n_all++;
+    return g;
+}
+
 /* Under the lock. */
 static struct tp_ring *take(struct tp_ring_owner *owner)
 {
-    struct tp_ring *g = find_free(owner, owner->recorder_id);
+    struct tp_ring *g = find_free(owner, owner->recorder_id, false);
 
-    if (g == NULL && (g = find_free(owner, 0)) != NULL)
-        give_to(g, owner);
-    if (g == NULL && all_bytes + owner->ring_bytes <= owner->all_bytes_max &&
-        (g = map_ring(owner->ring_bytes)) != NULL) {
-        g->next_of_pool = all;
-        all = g;
-        all_bytes += owner->ring_bytes;
-        n_all++;
-        give_to(g, owner);
+    if (g == NULL) {
+        g = find_free(owner, 0, true);
+        if (g == NULL)
+            g = add_ring(owner);
+        if (g != NULL)
+            give_to(g, owner);
+        else
+            g = find_free(owner, owner->recorder_id, true);
     }
     if (g != NULL)
         g->is_held = true;

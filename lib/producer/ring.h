@@ -94,6 +94,7 @@ struct tp_ring {
     uint64_t told_session; /* of the last mark that it read */
     uint64_t told_tid;
     char told_name[17];
+    bool is_named;        /* the trace has the thread's name */
     unsigned n_open_told; /* slices of the stack that it has taken as unfinished */
 
     /* Of the pool; its lock guards them. */
@@ -135,6 +136,15 @@ bool tp_ring_mark(struct tp_ring *g, uint64_t session);
 /* Thread: begin a session: the stack and the counts of drops are emptied and a mark is
  * written. Returns whether there was room for it; if not, nothing has changed. */
 bool tp_ring_enter(struct tp_ring *g, uint64_t session);
+
+/* Thread: count an event as dropped. */
+static inline void tp_ring_count(struct tp_ring *g, int cause, unsigned type)
+{
+    _Atomic uint64_t *n = &g->dropped[cause][type];
+
+    atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
 
 /* Where the record after one of n words at a position begins. */
 static inline uint64_t tp_ring_after(const struct tp_ring *g, uint64_t at, unsigned n)

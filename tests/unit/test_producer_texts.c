@@ -1,0 +1,130 @@
+/*
+ * A text has one number for the whole process, whoever asks; what is no text has one
+ * too, and nothing is remembered without end. Tracks of devices likewise.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <traceplane/traceplane.h>
+
+#include "producer/device_tracks.h"
+#include "producer/texts.h"
+#include "support/fault.h"
+
+static void expect(uint32_t number, const char *text)
+{
+    struct tp_str s = tp_texts_get(number);
+
+    if (!tp_str_is(s, text))
+        fail_msg("%u is '%.*s' and not '%s'", number, (int)s.len, s.ptr, text);
+}
+
+static void test_equal_texts_have_one_number(void **state)
+{
+    char copy[] = "matmul";
+    uint32_t number = tp_intern("matmul");
+
+    (void)state;
+    assert_int_not_equal(number, 0);
+    assert_int_equal(tp_intern(copy), number);
+    copy[0] = 'M';
+    assert_int_not_equal(tp_intern(copy), number);
+    expect(number, "matmul");
+    assert_true(number <= tp_texts_count());
+    assert_int_equal(TP_NAME("matmul"), number);
+}
+
+static void test_numbers_that_were_not_given_are_empty(void **state)
+{
+    (void)state;
+    expect(0, "");
+    expect(UINT32_MAX, "");
+    expect(tp_texts_count() + 1, "");
+    expect(tp_intern(NULL), "");
+}
+
+static void test_invalid_and_long_texts_are_made_valid(void **state)
+{
+    char text[3000];
+
+    (void)state;
+    expect(tp_intern("a\xff z"), "a\xef\xbf\xbd z");
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    memcpy(text + TP_TEXT_BYTES_MAX - 1, "\xc3\xa9", 2); /* is not cut in two */
+    assert_int_equal(tp_texts_get(tp_intern(text)).len, TP_TEXT_BYTES_MAX - 1);
+}
+
+static void test_a_text_without_memory_is_number_0(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 10; n++) {
+        char text[64];
+        uint32_t number;
+
+        snprintf(text, sizeof(text), "text with an \xff of round %d", n);
+        fault_arm(n);
+        number = tp_intern(text);
+        if (!fault_disarm()) {
+            assert_int_not_equal(number, 0);
+            return;
+        }
+        assert_int_equal(number, 0);
+    }
+    fail_msg("more than ten allocations");
+}
+
+static void test_device_tracks_have_one_number_each(void **state)
+{
+    struct tp_device_track_info info;
+    uint32_t a = tp_device_track(3, 1);
+    uint32_t b = tp_device_track(3, 2);
+
+    (void)state;
+    assert_int_not_equal(a, TP_TRACK_THREAD);
+    assert_int_not_equal(a, b);
+    assert_int_equal(tp_device_track(3, 1), a);
+    assert_true(tp_device_tracks_get(b, &info));
+    assert_int_equal(info.device, 3);
+    assert_int_equal(info.stream, 2);
+    assert_int_equal(info.first, a);
+    assert_false(tp_device_tracks_get(TP_TRACK_THREAD, &info));
+    assert_false(tp_device_tracks_get(UINT32_MAX, &info));
+}
+
+static void test_device_tracks_end_at_their_limit(void **state)
+{
+    struct tp_device_track_info info;
+    uint32_t last = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < TP_DEVICE_TRACKS_MAX + 10; i++) {
+        uint32_t number = tp_device_track(100, i);
+
+        if (number != TP_TRACK_THREAD)
+            last = number;
+    }
+    assert_int_equal(last, TP_DEVICE_TRACKS_MAX);
+    assert_int_equal(tp_device_track(101, 0), TP_TRACK_THREAD);
+    assert_true(tp_device_tracks_get(TP_DEVICE_TRACKS_MAX, &info));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_texts_have_one_number),
+        cmocka_unit_test(test_numbers_that_were_not_given_are_empty),
+        cmocka_unit_test(test_invalid_and_long_texts_are_made_valid),
+        cmocka_unit_test(test_a_text_without_memory_is_number_0),
+        cmocka_unit_test(test_device_tracks_have_one_number_each),
+        cmocka_unit_test(test_device_tracks_end_at_their_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/*
+ * Many threads, short ones and lasting ones, fork, and traces that come and go while
+ * they record: nothing is lost uncounted and nothing grows.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "producer/ring.h"
+#include "support/recorder_rig.h"
+
+#define RING_BYTES ((size_t)64 << 10)
+#define SHORT_THREADS 10000
+#define AT_A_TIME 8
+#define EACH 5 /* events of a short thread */
+
+static struct recorder_rig rig;
+static atomic_bool is_over;
+static atomic_uint n_done;
+
+static void make(uint64_t block_ns)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = RING_BYTES, .block_ns = block_ns};
+
+    memset(&rig, 0, sizeof(rig));
+    recorder_rig_init(&rig, &opts);
+    atomic_store(&is_over, false);
+    atomic_store(&n_done, 0);
+}
+
+static void *record_a_little(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < EACH - 1; i++)
+        TP_INSTANT(rig.client, rig.kernel, "x", TP_INT("i", i));
+    TP_BEGIN(rig.client, rig.copy, "never ends");
+    return NULL;
+}
+
+static void run_short_threads(int n)
+{
+    pthread_t threads[AT_A_TIME];
+
+    for (int i = 0; i < n; i += AT_A_TIME) {
+        for (int k = 0; k < AT_A_TIME; k++)
+            assert_int_equal(pthread_create(&threads[k], NULL, record_a_little, NULL),
+                             0);
+        for (int k = 0; k < AT_A_TIME; k++)
+            pthread_join(threads[k], NULL);
+        if (i % 400 == 0)
+            recorder_rig_drain(&rig);
+    }
+}
+
+static void test_short_threads_share_a_few_rings_and_lose_nothing(void **state)
+{
+    size_t n_rings;
+    size_t bytes;
+    uint64_t dropped;
+
+    (void)state;
+    make(0);
+    recorder_rig_start(&rig);
+    run_short_threads(SHORT_THREADS);
+    recorder_rig_conserved(&rig, &dropped);
+    assert_int_equal(rig.drained[rig.kernel] + rig.drained[rig.copy] + dropped,
+                     SHORT_THREADS * EACH);
+    assert_int_equal(dropped, 0);
+    bytes = tp_rings_bytes(&n_rings);
+    assert_in_range(n_rings, 1, AT_A_TIME);
+    assert_int_equal(bytes, n_rings * RING_BYTES);
+    recorder_rig_fini(&rig);
+}
+
+static void test_rings_of_a_closed_client_serve_the_next(void **state)
+{
+    size_t n_rings;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        make(0);
+        recorder_rig_start(&rig);
+        run_short_threads(AT_A_TIME);
+        TP_INSTANT(rig.client, rig.kernel, "of the main thread");
+        recorder_rig_conserved(&rig, NULL);
+        assert_int_equal(rig.n_drained, AT_A_TIME * EACH + 1);
+        recorder_rig_fini(&rig);
+    }
+    tp_rings_bytes(&n_rings);
+    assert_in_range(n_rings, 1, AT_A_TIME + 1);
+}
+
+static void test_threads_over_the_limit_are_counted_as_dropped(void **state)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = (size_t)128 << 10,
+                                    .rings_bytes_max = (size_t)128 << 10};
+    uint64_t dropped;
+
+    (void)state;
+    /* The rings of the tests before take all that is allowed here. */
+    memset(&rig, 0, sizeof(rig));
+    recorder_rig_init(&rig, &opts);
+    recorder_rig_start(&rig);
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    TP_BEGIN(rig.client, rig.kernel, "x");
+    TP_END(rig.client, rig.kernel);
+    recorder_rig_conserved(&rig, &dropped);
+    assert_int_equal(dropped, 2);
+    assert_int_equal(rig.n_drained, 0);
+    recorder_rig_fini(&rig);
+}
+
+#define LASTING 4
+#define LASTING_EVENTS 40000
+
+static void *record_much(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < LASTING_EVENTS / 2; i++) {
+        TP_BEGIN(rig.client, rig.kernel, "outer", TP_COPY("s", "text"));
+        TP_INSTANT(rig.client, rig.copy, "x");
+        TP_ADD(rig.client, rig.kernel, TP_INT("i", i));
+        TP_END(rig.client, rig.kernel);
+    }
+    atomic_fetch_add(&n_done, 1);
+    return NULL;
+}
+
+static void test_threads_that_may_block_lose_nothing_to_a_steady_drain(void **state)
+{
+    pthread_t threads[LASTING];
+    uint64_t dropped;
+
+    (void)state;
+    make(60000000000u);
+    recorder_rig_start(&rig);
+    for (int i = 0; i < LASTING; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, record_much, NULL), 0);
+    while (atomic_load(&n_done) < LASTING)
+        recorder_rig_drain(&rig);
+    for (int i = 0; i < LASTING; i++)
+        pthread_join(threads[i], NULL);
+    recorder_rig_conserved(&rig, &dropped);
+    assert_int_equal(dropped, 0);
+    assert_int_equal(rig.n_drained, LASTING * LASTING_EVENTS);
+    recorder_rig_fini(&rig);
+}
+
+static void *record_until_over(void *arg)
+{
+    (void)arg;
+    while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+        TP_BEGIN(rig.client, rig.kernel, "outer", TP_INT("i", 1));
+        TP_BEGIN(rig.client, rig.copy, "inner");
+        TP_ADD(rig.client, rig.copy, TP_TEXT("t", "u"));
+        TP_END(rig.client, rig.copy);
+        TP_COUNTER(rig.client, rig.copy, "n", 1.0);
+        TP_END(rig.client, rig.kernel);
+        tp_step(rig.client);
+    }
+    return NULL;
+}
+
+static void test_traces_come_and_go_while_threads_record(void **state)
+{
+    pthread_t threads[LASTING];
+    uint64_t n = 0;
+
+    (void)state;
+    make(0);
+    for (int i = 0; i < LASTING; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, record_until_over, NULL), 0);
+    for (int i = 0; i < 200 || n == 0; i++) {
+        recorder_rig_start(&rig);
+        if (i % 3 == 0)
+            tp_recorder_set_steps(rig.recorder, 0, 5);
+        for (int k = 0; k < i % 5; k++)
+            recorder_rig_drain(&rig);
+        if (i % 7 == 0) {
+            tp_recorder_stop(rig.recorder, 0);
+            tp_recorder_discard(rig.recorder);
+        } else {
+            recorder_rig_conserved(&rig, NULL);
+            n += rig.n_drained;
+        }
+    }
+    atomic_store(&is_over, true);
+    for (int i = 0; i < LASTING; i++)
+        pthread_join(threads[i], NULL);
+    recorder_rig_fini(&rig);
+}
+
+/* What the child of a fork does: exit code 0 when all is as it should be. */
+static int be_a_child(void)
+{
+    struct tp_drain_opts opts = {.stream_no = 1};
+    struct tp_drain_result result;
+    struct tp_buf out = {0};
+
+    tp_recorders_after_fork_child();
+    if (tp_recorder_is_recording(rig.recorder) || tp_enabled(rig.client, rig.kernel))
+        return 1;
+    TP_INSTANT(rig.client, rig.kernel, "of the child");
+    if (tp_recorder_drain(rig.recorder, &opts, &out, &result, NULL) != TP_OK ||
+        result.n_events != 0)
+        return 2;
+    recorder_rig_start(&rig);
+    tp_instant(rig.client, rig.kernel, tp_intern("of the child"),
+               (struct tp_fields){NULL, 0});
+    if (tp_recorder_drain(rig.recorder, &opts, &out, &result, NULL) != TP_OK ||
+        result.by_type[rig.kernel] != 1)
+        return 3;
+    tp_buf_fini(&out);
+    return 0;
+}
+
+static void test_a_fork_leaves_the_parent_alone_and_the_child_silent(void **state)
+{
+    pthread_t thread;
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    make(0);
+    recorder_rig_start(&rig);
+    assert_int_equal(pthread_create(&thread, NULL, record_until_over, NULL), 0);
+    TP_INSTANT(rig.client, rig.copy, "before");
+    tp_recorders_before_fork();
+    child = fork();
+    if (child == 0)
+        _exit(be_a_child());
+    tp_recorders_after_fork_parent();
+    assert_true(child > 0);
+    TP_INSTANT(rig.client, rig.copy, "after");
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    atomic_store(&is_over, true);
+    pthread_join(thread, NULL);
+    recorder_rig_conserved(&rig, NULL);
+    assert_true(rig.drained[rig.copy] >= 2);
+    recorder_rig_fini(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_short_threads_share_a_few_rings_and_lose_nothing),
+        cmocka_unit_test(test_rings_of_a_closed_client_serve_the_next),
+        cmocka_unit_test(test_threads_over_the_limit_are_counted_as_dropped),
+        cmocka_unit_test(test_threads_that_may_block_lose_nothing_to_a_steady_drain),
+        cmocka_unit_test(test_traces_come_and_go_while_threads_record),
+        cmocka_unit_test(test_a_fork_leaves_the_parent_alone_and_the_child_silent),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

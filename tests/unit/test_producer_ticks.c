@@ -1,0 +1,101 @@
+/*
+ * Ticks are nanoseconds of CLOCK_MONOTONIC that began at the wall clock, never step and
+ * come back from nanoseconds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <traceplane/traceplane.h>
+
+#include "producer/ticks.h"
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void test_now_is_about_the_wall_clock(void **state)
+{
+    uint64_t wall = read_clock(CLOCK_REALTIME);
+
+    (void)state;
+    assert_in_range(tp_now(), wall - 1000000000, wall + 1000000000);
+}
+
+static void test_now_advances_as_the_monotonic_clock(void **state)
+{
+    const struct timespec pause = {0, 20000000};
+    uint64_t mono;
+    uint64_t now;
+    int64_t error_ns;
+
+    (void)state;
+    tp_ticks_init();
+    nanosleep(&pause, NULL);
+    tp_ticks_calibrate();
+    mono = read_clock(CLOCK_MONOTONIC);
+    now = tp_now();
+    nanosleep(&pause, NULL);
+    mono = read_clock(CLOCK_MONOTONIC) - mono;
+    now = tp_now() - now;
+    error_ns = (int64_t)(now - mono);
+    /* The readings are not at one moment: other threads may run between two of them. */
+    assert_true(error_ns > -5000000 && error_ns < 5000000);
+}
+
+static void test_calibration_never_steps(void **state)
+{
+    uint64_t before = tp_now();
+
+    (void)state;
+    for (int i = 0; i < 10000; i++) {
+        uint64_t now;
+
+        if (i % 100 == 0)
+            tp_ticks_calibrate();
+        now = tp_now();
+        assert_true(now >= before);
+        before = now;
+    }
+}
+
+static void test_ticks_and_nanoseconds_are_inverse(void **state)
+{
+    static const struct tp_ticks_line lines[] = {
+        {1000, 5000, 1ULL << 32},                           /* one to one */
+        {123456789012345, 1795982590884123457, 2049000000}, /* 2.1 GHz */
+        {UINT64_MAX - 5, 1795982590884123457, 10ULL << 32}, /* about to wrap, 0.1 GHz */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        for (int64_t s = -3600; s <= 3600; s += 900) {
+            uint64_t ns = lines[i].ns + (uint64_t)(s * 1000000000);
+            uint64_t back = tp_ticks_ns(&lines[i], tp_ticks_at(&lines[i], ns));
+
+            if (back - (ns - 20) > 40)
+                fail_msg("line %zu, %lld s: off by %lld ns", i, (long long)s,
+                         (long long)(back - ns));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_now_is_about_the_wall_clock),
+        cmocka_unit_test(test_now_advances_as_the_monotonic_clock),
+        cmocka_unit_test(test_calibration_never_steps),
+        cmocka_unit_test(test_ticks_and_nanoseconds_are_inverse),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
