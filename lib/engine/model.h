@@ -33,6 +33,7 @@ struct tp_stream_log;
 #define TP_NEWS_NS UINT64_C(1000000000)    /* between two writings of members */
 #define TP_MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
 #define TP_SEAL_TRIES 3
+#define TP_SEAL_TRIES_FULL 11 /* on a full disk: in nearly a minute it may get room */
 #define TP_RETRY_NS UINT64_C(1000000000) /* after a failure of store or disk */
 
 struct tp_job {
@@ -85,7 +86,7 @@ struct tp_member {
     char reason[128];
     uint32_t stream_no;
     uint64_t step, base_step;
-    uint64_t started_ns;    /* server's clock */
+    uint64_t started_ns; /* server's clock */
     bool is_unsure; /* since a restart: it may have got further than its row says */
     uint64_t n_bad_batches; /* that could not be read, or were for another stream */
     struct tp_counts reported;

@@ -230,13 +230,14 @@ static int accept_result(struct tp_work *w, struct tp_err *err)
  * */
 static void refuse_result(struct tp_work *w, struct tp_now now)
 {
+    const unsigned most = w->rc == TP_EQUOTA ? TP_SEAL_TRIES_FULL : TP_SEAL_TRIES;
     struct tp_stream *s = w->stream;
     struct tp_err ignored;
 
     w->e->stats.seal_failures++;
     s->n_tries++;
     s->retry_ns = now.mono_ns + s->n_tries * TP_RETRY_NS;
-    if (s->n_tries < TP_SEAL_TRIES && w->rc != TP_EINVAL)
+    if (s->n_tries < most && w->rc != TP_EINVAL)
         return;
     s->state = TP_STREAM_FAILED;
     snprintf(s->reason, sizeof(s->reason), "%.150s", w->err.message);

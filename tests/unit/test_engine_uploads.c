@@ -656,10 +656,48 @@ static void test_a_seal_that_fails_is_tried_again_and_then_given_up(void **state
     free(body);
 }
 
+static void test_a_seal_waits_for_room_on_a_full_disk_but_not_for_ever(void **state)
+{
+    struct rig *r = *state;
+    char *body = rig_events("kernel", 50, 1);
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    blob_mem_limit(r->blobs, 1);
+    for (int i = 0; i < 40; i++) {
+        rig_work(r);
+        rig_expect_state(r, id, "stopping");
+        rig_wait(r, RIG_S);
+    }
+    blob_mem_limit(r->blobs, 0);
+    rig_wait(r, 11 * RIG_S);
+    rig_work(r);
+    rig_expect_outcome(r, id, "complete", "");
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    blob_mem_limit(r->blobs, 1);
+    for (int i = 0; i < 60; i++) {
+        rig_work(r);
+        rig_wait(r, RIG_S);
+    }
+    blob_mem_limit(r->blobs, 0);
+    view = rig_view(r, id);
+    assert_string_equal(view->state, "failed");
+    assert_int_equal(view->totals.dropped[TP_DROP_DAMAGED], 50);
+    tp_trace_view_free(view);
+    free(body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         engine_test(test_posted_is_stored_and_filtered_and_dropped),
+        engine_test(test_a_seal_waits_for_room_on_a_full_disk_but_not_for_ever),
         engine_test(test_everything_filtered_is_empty_and_says_so),
         engine_test(test_a_damaged_batch_is_refused_whole_with_its_offset),
         engine_test(test_repeats_are_stored_once_in_any_order),
