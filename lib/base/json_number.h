@@ -85,7 +85,7 @@ static inline unsigned tp_json_take_digits(const char *p, uint64_t *value)
  * end  behind the text.
  *
  * Returns the place behind the number; NULL when it is, or may be, anything else: then
- * tp_json_number_scan() tells what, and out is untouched.
+ * tp_json_number_scan() tells what, and out is undefined.
  */
 static inline const char *tp_json_number_quick(const char *p, const char *end,
                                                struct tp_json_number *out)
@@ -99,7 +99,27 @@ static inline const char *tp_json_number_quick(const char *p, const char *end,
 
     if (end - p < TP_JSON_QUICK_BYTES)
         return NULL;
+    out->ptr = start;
+    out->exponent = 0;
+    out->is_negative = false;
+    out->is_long = false;
+    if (p[1] == ',' || p[1] == '}') { /* a digit, such as most pids and devices */
+        if (*p < '0' || *p > '9')
+            return NULL;
+        out->len = 1;
+        out->digits = (uint64_t)(*p - '0');
+        out->n_decimals = 0;
+        out->is_integer = true;
+        return p + 1;
+    }
     n = tp_json_take_digits(p, &digits);
+    if ((p[n] == ',' || p[n] == '}') && n - 1 < 7 && *p != '0') {
+        out->len = n;
+        out->digits = digits;
+        out->n_decimals = 0;
+        out->is_integer = true;
+        return p + n;
+    }
     if (n == 8)
         n += tp_json_take_digits(p + 8, &digits);
     p += n;
@@ -112,14 +132,10 @@ static inline const char *tp_json_number_quick(const char *p, const char *end,
         is_integer != (n_decimals == 0) ||
         (*p != ',' && *p != '}' && !tp_json_is_space(*p)))
         return NULL;
-    out->ptr = start;
     out->len = (size_t)(p - start);
     out->digits = digits;
     out->n_decimals = n_decimals;
-    out->exponent = 0;
-    out->is_negative = false;
     out->is_integer = is_integer;
-    out->is_long = false;
     return p;
 #else
     (void)p;

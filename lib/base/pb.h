@@ -37,19 +37,13 @@ static inline unsigned tp_pb_varint_bytes(uint64_t v)
     return ((unsigned)(63 - __builtin_clzll(v | 1)) * 9 + 73) / 64;
 }
 
-/* Write v in 1 to 10 bytes. Room: TP_PB_SLACK bytes at p. */
-static inline char *tp_pb_put_varint(char *p, uint64_t v)
+/* As tp_pb_put_varint() for 2^28 and above. */
+static inline char *tp_pb_put_long_varint(char *p, uint64_t v)
 {
-    unsigned n;
-    uint64_t x;
+    unsigned n = tp_pb_varint_bytes(v);
+    uint64_t x = v & 0x00ffffffffffffffULL;
 
-    if (v < 0x80) {
-        *p = (char)v;
-        return p + 1;
-    }
-    n = tp_pb_varint_bytes(v);
     /* Spread the low 56 bits, 7 to a byte, in three steps of doubling. */
-    x = v & 0x00ffffffffffffffULL;
     x = (x & 0x000000000fffffffULL) | ((x & 0x00fffffff0000000ULL) << 4);
     x = (x & 0x00003fff00003fffULL) | ((x & 0x0fffc0000fffc000ULL) << 2);
     x = (x & 0x007f007f007f007fULL) | ((x & 0x3f803f803f803f80ULL) << 1);
@@ -65,6 +59,26 @@ static inline char *tp_pb_put_varint(char *p, uint64_t v)
         p[8] = (char)(p[8] | 0x80);
         p[9] = 1; /* bit 63 */
     }
+    return p + n;
+}
+
+/* Write v in 1 to 10 bytes. Room: TP_PB_SLACK bytes at p. */
+static inline __attribute__((always_inline)) char *tp_pb_put_varint(char *p, uint64_t v)
+{
+    unsigned n;
+    uint32_t x;
+
+    if (v < 0x80) {
+        *p = (char)v;
+        return p + 1;
+    }
+    if (v >= 1U << 28)
+        return tp_pb_put_long_varint(p, v);
+    n = tp_pb_varint_bytes(v);
+    x = ((uint32_t)v & 0x3fffU) | (((uint32_t)v & 0xfffc000U) << 2);
+    x = (x & 0x007f007fU) | ((x & 0x3f803f80U) << 1);
+    x |= 0x00808080U & ((1U << (8 * n - 8)) - 1);
+    memcpy(p, &x, 4);
     return p + n;
 }
 
@@ -94,7 +108,9 @@ static inline char *tp_pb_put_tag(char *p, uint32_t field, enum tp_pb_wire wire)
 }
 
 /* Write a varint field: tag and number. */
-static inline char *tp_pb_put_u64(char *p, uint32_t field, uint64_t v)
+static inline __attribute__((always_inline)) char *tp_pb_put_u64(char *p,
+                                                                 uint32_t field,
+                                                                 uint64_t v)
 {
     return tp_pb_put_varint(tp_pb_put_tag(p, field, TP_PB_VARINT), v);
 }

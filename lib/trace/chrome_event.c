@@ -224,7 +224,8 @@ static inline int set_name(struct tp_chrome_members *m, enum tp_chrome_key key,
         v->string.len > m->name_bytes)
         return set_odd_name(m, key, key_text, out, err);
     *out = (struct tp_name){v->string.ptr, (uint32_t)v->string.len, 0};
-    return TP_OK;
+    return key == TP_CHROME_CAT ? tp_chrome_names_cat(&m->names, out, err)
+                                : tp_chrome_names_name(&m->names, out, err);
 }
 
 /* As set_id() for what is not a plain integer. */
@@ -379,6 +380,7 @@ int tp_chrome_event_build(struct tp_chrome_members *m, struct tp_chrome_tracks *
         return rc;
     ev->args = m->args;
     ev->n_args = m->n_args;
+    ev->args_shape = m->args_shape;
     ev->extra = (struct tp_str){m->extra.data, m->extra.len};
     return set_track(m, tracks, ev, err);
 }

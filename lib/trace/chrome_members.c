@@ -19,6 +19,7 @@ void tp_chrome_members_fini(struct tp_chrome_members *m)
 {
     if (m == NULL)
         return;
+    tp_chrome_names_fini(&m->names);
     free(m->args);
     free(m->spans);
     tp_buf_fini(&m->extra);

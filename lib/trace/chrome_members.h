@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/json_number.h"
 #include "base/json_string.h"
+#include "trace/chrome_names.h"
 #include "trace/chrome_reader.h"
 #include "trace/event.h"
 
@@ -60,15 +61,18 @@ struct tp_chrome_span {
 
 #define TP_CHROME_REJECTION_BYTES 96
 
-/* Limits in, members out. The limits are set once; the rest is read only. */
+/* Limits in, members out. The limits are set once, and names by
+ * tp_chrome_names_init(); the rest is read only. */
 struct tp_chrome_members {
     unsigned depth_max;
     uint32_t args_max; /* most members of args, and most further members */
     size_t name_bytes; /* longest key */
+    struct tp_chrome_names names;
 
     struct tp_chrome_value values[TP_CHROME_KEYS];
     struct tp_arg *args;
     uint32_t n_args;
+    uint32_t args_shape; /* see struct tp_event */
     uint32_t args_cap;
     uint64_t seen; /* bit set of the hashes of the keys in args */
     struct tp_buf extra;

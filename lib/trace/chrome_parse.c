@@ -284,24 +284,24 @@ HOT int set_arg(struct tp_chrome_members *m, const struct tp_chrome_value *v,
 }
 
 /* The argument with this key, when it was there before. */
-static struct tp_arg *find_arg(struct tp_chrome_members *m, struct tp_str key)
+static struct tp_arg *find_arg(struct tp_chrome_members *m, const struct tp_name *key)
 {
     for (uint32_t i = 0; i < m->n_args; i++)
-        if (m->args[i].key.len == key.len &&
-            (key.len == 0 || memcmp(m->args[i].key.ptr, key.ptr, key.len) == 0))
+        if (m->args[i].key.len == key->len &&
+            (key->len == 0 || memcmp(m->args[i].key.ptr, key->ptr, key->len) == 0))
             return &m->args[i];
     return NULL;
 }
 
 /* A place for the argument; NULL without memory or when there are too many. */
-HOT struct tp_arg *place_arg(struct tp_chrome_members *m, struct tp_str key,
+HOT struct tp_arg *place_arg(struct tp_chrome_members *m, struct tp_name key,
                              struct tp_err *err)
 {
     const unsigned char *p = (const unsigned char *)key.ptr;
     const unsigned hash =
         key.len == 0 ? 0 : (unsigned)(key.len * 31 + p[0] * 7U + p[key.len - 1]);
     const uint64_t bit = UINT64_C(1) << (hash % 64);
-    struct tp_arg *arg = (m->seen & bit) != 0 ? find_arg(m, key) : NULL;
+    struct tp_arg *arg = (m->seen & bit) != 0 ? find_arg(m, &key) : NULL;
 
     if (arg != NULL)
         return arg;
@@ -314,19 +314,91 @@ HOT struct tp_arg *place_arg(struct tp_chrome_members *m, struct tp_str key,
         return NULL;
     m->seen |= bit;
     arg = &m->args[m->n_args++];
-    arg->key = (struct tp_name){key.ptr, (uint32_t)key.len, 0};
+    arg->key = key;
     return arg;
 }
 
+/* Where in args we are. */
+struct place {
+    struct tp_chrome_shape *shape;
+    uint32_t position;
+    bool is_expected; /* all keys so far were the expected ones */
+};
+
+/* As scan_arg_key() for a key that is not the expected one. */
+static int scan_other_arg_key(struct tp_chrome_members *m, struct tp_json *c,
+                              const struct place *at, struct tp_name *key,
+                              struct tp_err *err)
+{
+    const char *start = c->p;
+    struct tp_str text;
+    bool is_written;
+    int rc = scan_key(m, c, &text, err);
+
+    if (rc != TP_OK)
+        return rc;
+    *key = (struct tp_name){text.ptr, (uint32_t)text.len, 0};
+    is_written = text.ptr == start + 1 && text.ptr[text.len + 1] == ':';
+    return tp_chrome_names_key(&m->names, at->shape, at->position, is_written, key,
+                               err);
+}
+
+/* A key of args, the colon and the whitespace around it. */
+HOT int scan_arg_key(struct tp_chrome_members *m, struct tp_json *c, struct place *at,
+                     struct tp_name *key, struct tp_err *err)
+{
+    const char *p = tp_chrome_names_expect(at->shape, at->position, c->p, c->end, key);
+    struct tp_json copy;
+    int rc;
+
+    if (__builtin_expect(p != NULL, 1)) {
+        c->p = p;
+        if (p < c->end && (unsigned char)*p > ' ')
+            return TP_OK;
+        return scan_space(c);
+    }
+    at->is_expected = false;
+    copy = *c;
+    rc = scan_other_arg_key(m, &copy, at, key, err);
+    *c = copy;
+    return rc;
+}
+
+/* The value of an argument; arrays are mostly those of the event before. */
+HOT int scan_arg_value(struct tp_chrome_members *m, struct tp_json *c,
+                       const struct place *at, struct tp_chrome_value *out,
+                       struct tp_err *err)
+{
+    const struct tp_chrome_token *array =
+        &at->shape->arrays[at->position % TP_CHROME_SHAPE_ARGS];
+    const char *start = c->p;
+    const char *p;
+    int rc;
+
+    if (*start != '[')
+        return scan_value(m, c, 2, out, err);
+    p = tp_chrome_token_match(array, start, c->end);
+    out->kind = TP_CHROME_NESTED;
+    if (p != NULL) {
+        out->json = (struct tp_str){start, (size_t)(p - start)};
+        c->p = p;
+        return TP_OK;
+    }
+    rc = scan_nested(m, c, 2, &out->json, err);
+    if (rc == TP_OK && out->json.ptr == start) /* borrowed: right as it is written */
+        tp_chrome_names_array(at->shape, at->position, out->json);
+    return rc;
+}
+
 /* One member of args, its key already passed. */
-HOT int scan_arg(struct tp_chrome_members *m, struct tp_json *c, struct tp_str key,
-                 struct tp_err *err)
+HOT int scan_arg(struct tp_chrome_members *m, struct tp_json *c, const struct place *at,
+                 struct tp_name key, struct tp_err *err)
 {
     struct tp_chrome_value v;
     struct tp_arg *arg;
-    int rc = scan_value(m, c, 2, &v, err);
+    int rc = scan_arg_value(m, c, at, &v, err);
 
-    check_key(m, key);
+    check_key(m, (struct tp_str){key.ptr, key.len});
     if (rc != TP_OK || m->rejection[0] != '\0')
         return rc;
     arg = place_arg(m, key, err);
@@ -335,10 +407,21 @@ HOT int scan_arg(struct tp_chrome_members *m, struct tp_json *c, struct tp_str k
     return set_arg(m, &v, arg, err);
 }
 
+HOT struct tp_chrome_shape *find_shape(struct tp_chrome_members *m)
+{
+    const struct tp_chrome_value *cat = &m->values[TP_CHROME_CAT];
+    struct tp_str text = {NULL, 0};
+
+    if (cat->kind == TP_CHROME_STRING)
+        text = (struct tp_str){cat->string.ptr, cat->string.len};
+    return tp_chrome_names_shape(&m->names, text);
+}
+
 /* The args object; the last one of several counts. */
 static int scan_args(struct tp_chrome_members *m, struct tp_json *cursor,
                      struct tp_err *err)
 {
+    struct place at = {.shape = find_shape(m), .is_expected = true};
     struct tp_json c = *cursor;
     bool is_closed = false;
     int rc;
@@ -354,14 +437,17 @@ static int scan_args(struct tp_chrome_members *m, struct tp_json *cursor,
         tp_chrome_members_drop(m, "\"args\"", 6);
     rc = scan_open(&c, &is_closed);
     while (rc == TP_OK && !is_closed) {
-        struct tp_str key;
+        struct tp_name key;
 
-        rc = scan_key(m, &c, &key, err);
+        rc = scan_arg_key(m, &c, &at, &key, err);
         if (rc == TP_OK)
-            rc = scan_arg(m, &c, key, err);
+            rc = scan_arg(m, &c, &at, key, err);
         if (rc == TP_OK)
             rc = scan_next(&c, &is_closed);
+        at.position++;
     }
+    m->args_shape =
+        tp_chrome_names_number(&m->names, at.shape, at.is_expected, m->n_args);
     *cursor = c;
     return rc;
 }
@@ -478,7 +564,7 @@ static int scan_odd_member(struct tp_chrome_members *m, struct tp_json *c,
     if (which == TP_CHROME_ARGS && *c->p == '{')
         return scan_args(m, c, err);
     if (which == TP_CHROME_ARGS)
-        m->n_args = 0;
+        m->n_args = m->args_shape = 0;
     return scan_other(m, c, key, err);
 }
 
@@ -511,6 +597,7 @@ int tp_chrome_members_parse(struct tp_chrome_members *m, struct tp_json *cursor,
     for (int i = 0; i < TP_CHROME_KEYS; i++)
         m->values[i].kind = TP_CHROME_NONE;
     m->n_args = 0;
+    m->args_shape = 0;
     m->extra.len = 0;
     m->n_spans = 0;
     m->repaired = false;

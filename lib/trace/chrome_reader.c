@@ -54,6 +54,7 @@ int tp_chrome_reader_new(const struct tp_chrome_reader_opts *opts,
         return tp_fail(err, TP_ENOMEM, "no memory for a reader of traces");
     r->opts = *opts;
     fill_in(&r->opts);
+    tp_chrome_names_init(&r->members.names);
     r->members.depth_max = r->opts.depth_max;
     r->members.args_max = r->opts.args_max;
     r->members.name_bytes = r->opts.name_bytes;
@@ -92,6 +93,7 @@ void tp_chrome_reader_reset(struct tp_chrome_reader *r)
     empty_buf(&r->replay);
     empty_buf(&r->key);
     empty_buf(&r->json);
+    tp_chrome_names_reset(&r->members.names);
     fresh.members = r->members;
     fresh.tracks = r->tracks;
     fresh.carry = r->carry;

@@ -221,7 +221,7 @@ int tp_chrome_tracks_find(struct tp_chrome_tracks *t, const struct tp_id *pid,
             return rc;
         *find_slot(t, pid, tid) = track;
     }
-    t->last = track;
+    t->recent[tp_chrome_recent(pid, tid)] = track;
     *out = track;
     return TP_OK;
 }

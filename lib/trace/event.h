@@ -99,6 +99,8 @@ struct tp_event {
     const struct tp_track *track; /* never NULL */
     const struct tp_arg *args;
     uint32_t n_args;
+    uint32_t args_shape; /* not 0: the same keys in the same order as all events of the
+                            reader with this number, and all keys have an iid */
     struct tp_str extra; /* further members as JSON text without the braces, such as
                             "tts":5,"cname":"good"; empty when there are none */
 };

@@ -117,7 +117,7 @@ static struct tp_intern_slot *find(const struct tp_intern *t, struct tp_str s,
 
         if (slot->iid == 0)
             return slot;
-        if (slot->hash == hash && tp_str_equal(t->texts[slot->iid - 1], s))
+        if (slot->hash == hash && tp_intern_is(t, slot->iid, s))
             return slot;
     }
     return NULL;

@@ -76,11 +76,29 @@ static inline struct tp_str tp_intern_text(const struct tp_intern *t, uint32_t i
     return t->texts[iid - 1];
 }
 
+/* Whether the n bytes of a and b are the same; without a call up to 32 of them. */
+static inline bool tp_intern_same_bytes(const char *a, const char *b, size_t n)
+{
+    uint64_t x, y, differs = 0;
+
+    if (n < 8 || n > 32)
+        return n == 0 || memcmp(a, b, n) == 0;
+    for (size_t i = 0; i < n - 8; i += 8) {
+        memcpy(&x, a + i, 8);
+        memcpy(&y, b + i, 8);
+        differs |= x ^ y;
+    }
+    memcpy(&x, a + n - 8, 8);
+    memcpy(&y, b + n - 8, 8);
+    return (differs | (x ^ y)) == 0;
+}
+
 /* Whether s is the string with this number; 0 and numbers over t->n are none. */
 static inline bool tp_intern_is(const struct tp_intern *t, uint32_t iid,
                                 struct tp_str s)
 {
-    return iid - 1 < t->n && tp_str_equal(t->texts[iid - 1], s);
+    return iid - 1 < t->n && t->texts[iid - 1].len == s.len &&
+           tp_intern_same_bytes(t->texts[iid - 1].ptr, s.ptr, s.len);
 }
 
 #endif

@@ -111,12 +111,28 @@ static inline char *put_arg_value(char *p, const struct tp_arg *a)
     return p;
 }
 
+/* An integer whose key has a number of one byte: all but its value is known. */
+static inline char *put_small_int(char *p, const struct tp_arg *a, uint32_t key_iid)
+{
+    char *end;
+
+    p[0] = TP_PB_TAG(TP_PF_EVENT_ARGS, TP_PB_BYTES);
+    p[2] = TP_PB_TAG(TP_PF_ARG_NAME_IID, TP_PB_VARINT);
+    p[3] = (char)key_iid;
+    p[4] = TP_PB_TAG(TP_PF_ARG_INT, TP_PB_VARINT);
+    end = tp_pb_put_varint(p + 5, (uint64_t)a->i);
+    p[1] = (char)(end - p - 2);
+    return end;
+}
+
 static inline char *put_arg(char *p, const struct tp_arg *a, uint32_t key_iid)
 {
     size_t room = ARG_FIXED_ROOM;
     unsigned width = 1;
     char *at;
 
+    if (a->kind == TP_ARG_INT && key_iid - 1 < 127)
+        return put_small_int(p, a, key_iid);
     if (key_iid == 0)
         room += a->key.len;
     if (a->kind == TP_ARG_STRING || a->kind == TP_ARG_JSON)

@@ -49,6 +49,7 @@ struct tp_pf_writer {
     struct tp_pf_objects objects;
     uint32_t n_described; /* objects up to here are in the output */
     uint32_t *numbers;    /* of the event at hand: its keys, then its series */
+    uint32_t shape;       /* the args_shape that numbers are for; 0 = none */
     size_t cap_numbers;
     struct tp_pf_series *series; /* room for all, filled by tp_pf_writer_series() */
     uint32_t cap_series;
@@ -105,6 +106,7 @@ void tp_pf_writer_reset(struct tp_pf_writer *w)
     }
     tp_pf_objects_reset(&w->objects);
     w->n_described = 0;
+    w->shape = 0;
     w->is_closed = false;
     w->has_begun = false;
 }
@@ -181,6 +183,21 @@ static int reserve_numbers(struct tp_pf_writer *w, size_t n, struct tp_err *err)
     return TP_OK;
 }
 
+/* The keys of the arguments; the numbers of the event before are used again when it has
+ * the same. */
+static int number_keys(struct tp_pf_writer *w, const struct tp_event *ev,
+                       struct tp_err *err)
+{
+    int rc = TP_OK;
+
+    w->shape = 0;
+    for (uint32_t i = 0; rc == TP_OK && i < ev->n_args; i++)
+        rc = number_string(w, TP_PF_ARG_KEY, &ev->args[i].key, i, &w->numbers[i], err);
+    if (rc == TP_OK && w->has_one_reader)
+        w->shape = ev->args_shape;
+    return rc;
+}
+
 /* Step 1 for strings. */
 static inline int number_strings(struct tp_pf_writer *w, const struct tp_event *ev,
                                  struct tp_pf_plan *plan, struct tp_err *err)
@@ -191,8 +208,9 @@ static inline int number_strings(struct tp_pf_writer *w, const struct tp_event *
         rc = number_string(w, TP_PF_NAME, &ev->name, 0, &plan->name_iid, err);
     if (rc == TP_OK)
         rc = number_string(w, TP_PF_CATEGORY, &ev->cat, 0, &plan->cat_iid, err);
-    for (uint32_t i = 0; rc == TP_OK && plan->has_args && i < ev->n_args; i++)
-        rc = number_string(w, TP_PF_ARG_KEY, &ev->args[i].key, i, &w->numbers[i], err);
+    if (rc == TP_OK && plan->has_args &&
+        (ev->args_shape == 0 || ev->args_shape != w->shape))
+        rc = number_keys(w, ev, err);
     plan->key_iids = w->numbers;
     return rc;
 }
@@ -352,6 +370,7 @@ static int number_series(struct tp_pf_writer *w, const struct tp_event *ev,
     int rc = reserve_numbers(w, 2 * (size_t)ev->n_args, err);
 
     *has_all = true;
+    w->shape = 0; /* the series may lie where its keys were */
     for (uint32_t i = 0; rc == TP_OK && i < ev->n_args; i++) {
         const struct tp_arg *a = &ev->args[i];
         uint32_t *number = &w->numbers[ev->n_args + i];
