@@ -44,6 +44,26 @@ static int check_list(const char *field, const struct tp_str *items, size_t n,
     return rc;
 }
 
+/* What a filter may hold; what its words mean is checked against the registry. */
+static int check_filter(const struct tp_filter_spec *filter,
+                        const struct tp_limits *limits, struct tp_problem *problem,
+                        struct tp_err *err)
+{
+    for (int l = 0; l < TP_FILTER_LISTS; l++) {
+        if (filter->lists[l].n > limits->filter_entries)
+            return tp_problem_limit(problem, "max-filter-entries", "entries",
+                                    limits->filter_entries, filter->lists[l].n, err);
+        for (size_t i = 0; i < filter->lists[l].n; i++) {
+            size_t n = filter->lists[l].items[i].len;
+
+            if (n > limits->filter_entry_bytes)
+                return tp_problem_limit(problem, "max-filter-entry-bytes", "bytes",
+                                        limits->filter_entry_bytes, n, err);
+        }
+    }
+    return TP_OK;
+}
+
 static int check_start(const struct tp_trace_request *r, struct tp_problem *problem,
                        struct tp_err *err)
 {
@@ -79,7 +99,9 @@ static int check(const struct tp_trace_request *r, const struct tp_limits *limit
     if (r->n_ranks > limits->select_entries)
         return tp_problem_limit(problem, "max-select-entries", "entries",
                                 limits->select_entries, r->n_ranks, err);
-    rc = check_list("select.hosts", r->hosts, r->n_hosts, limits, problem, err);
+    rc = check_filter(&r->filter, limits, problem, err);
+    if (rc == TP_OK)
+        rc = check_list("select.hosts", r->hosts, r->n_hosts, limits, problem, err);
     if (rc == TP_OK)
         rc = check_list("select.producers", r->producers, r->n_producers, limits,
                         problem, err);

@@ -405,9 +405,46 @@ static void test_watchers_see_each_change(void **state)
     assert_true(before > after);
 }
 
+/* Whatever codec a request comes through: the engine itself holds the limits. */
+static void test_a_request_over_a_limit_is_refused_by_name(void **state)
+{
+    static const struct tp_str items[] = {{"kernel", 6}, {"cpu_op", 6}, {"a", 1}};
+    static const uint32_t ranks[] = {1, 2, 3};
+    struct tp_trace_request requests[] = {
+        {.ranks = ranks, .n_ranks = 3},
+        {.hosts = items, .n_hosts = 3},
+        {.producers = items, .n_producers = 3},
+        {.metadata_json = rig_str("{\"a\":123}")},
+        {.kineto_json = rig_str("{\"a\":123}")},
+        {.label = rig_str("123456789")},
+        {.filter.lists[TP_FILTER_EXCLUDE] = {items, 3}},
+        {.filter.lists[TP_FILTER_NAMES_INCLUDE] = {items, 1}},
+    };
+    static const char *const names[] = {"max-select-entries", "max-select-entries",
+                                        "max-select-entries", "max-metadata-bytes",
+                                        "max-metadata-bytes", "max-label-bytes",
+                                        "max-filter-entries", "max-filter-entry-bytes"};
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    r->limits->select_entries = r->limits->filter_entries = 2;
+    r->limits->metadata_bytes = r->limits->label_bytes = 8;
+    r->limits->filter_entry_bytes = 5;
+    assert_int_equal(rig_restart(r), TP_OK);
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        int rc = rig_create_from(r, &requests[i], id);
+
+        if (rc != TP_EQUOTA || r->problem.kind != TP_PROBLEM_LIMIT_EXCEEDED ||
+            strcmp(r->problem.limit_name, names[i]) != 0)
+            fail_msg("%s: %d, '%s' %s", names[i], rc, r->problem.limit_name,
+                     r->err.message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        engine_test(test_a_request_over_a_limit_is_refused_by_name),
         engine_test(test_a_job_has_one_active_trace),
         engine_test(test_an_unknown_type_in_a_filter_names_its_field),
         engine_test(test_a_dry_run_says_all_and_makes_nothing),
