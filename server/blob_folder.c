@@ -17,7 +17,7 @@
 
 #define FOLDER_DEPTH_MAX 16
 
-static int fail_errno(struct tp_err *err, const char *what, const char *name)
+int tp_blob_fail_errno(struct tp_err *err, const char *what, const char *name)
 {
     int e = errno;
     int code = TP_EIO;
@@ -51,7 +51,7 @@ static int each_entry(int home_fd, const char *folder, int depth, entry_fn fn,
         bool is_absent = fd < 0 && errno == ENOENT;
 
         if (!is_absent)
-            rc = fail_errno(err, "list", folder);
+            rc = tp_blob_fail_errno(err, "list", folder);
         if (fd >= 0)
             close(fd);
         return rc;
@@ -84,7 +84,7 @@ static int remove_entry(int home_fd, const char *name, bool is_folder, int depth
     if (rc != TP_OK)
         return rc;
     if (unlinkat(home_fd, name, is_folder ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
-        return fail_errno(err, "remove", name);
+        return tp_blob_fail_errno(err, "remove", name);
     return TP_OK;
 }
 

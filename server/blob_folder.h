@@ -14,6 +14,14 @@
 struct tp_err;
 
 /*
+ * Fail with the code that errno stands for: TP_EQUOTA for a disk that is full,
+ * TP_ENOMEM, TP_ENOTFOUND, or TP_EIO.
+ *
+ * what, name  give the message "cannot <what> '<name>': ...".
+ */
+int tp_blob_fail_errno(struct tp_err *err, const char *what, const char *name);
+
+/*
  * Remove a file, or a folder with all that is in it. What is absent is fine.
  *
  * TP_EIO  a part may be removed.

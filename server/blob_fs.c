@@ -45,23 +45,6 @@ static struct file_blob *file_of(struct tp_blob *blob)
     return (struct file_blob *)blob;
 }
 
-/* The code that an errno stands for, with the words of the caller before its text. */
-static int fail_errno(struct tp_err *err, const char *what, const char *name)
-{
-    int e = errno;
-    int code = TP_EIO;
-    char text[128];
-
-    if (e == ENOSPC || e == EDQUOT || e == EFBIG)
-        code = TP_EQUOTA;
-    else if (e == ENOMEM)
-        code = TP_ENOMEM;
-    else if (e == ENOENT)
-        code = TP_ENOTFOUND;
-    return tp_fail(err, code, "cannot %s '%s': %s", what, name,
-                   strerror_r(e, text, sizeof(text)));
-}
-
 /* Names are made by this program; a bad one is a mistake that must not reach a path. */
 static bool name_is_valid(const char *name)
 {
@@ -92,9 +75,9 @@ static int sync_folder(struct blob_fs *fs, const char *name, struct tp_err *err)
         snprintf(folder, sizeof(folder), "%.*s", (int)(slash - name), name);
     fd = openat(fs->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return fail_errno(err, "open the folder of", name);
+        return tp_blob_fail_errno(err, "open the folder of", name);
     if (fsync(fd) != 0)
-        rc = fail_errno(err, "sync the folder of", name);
+        rc = tp_blob_fail_errno(err, "sync the folder of", name);
     close(fd);
     return rc;
 }
@@ -111,7 +94,7 @@ static int make_folders(struct blob_fs *fs, const char *name, struct tp_err *err
             if (sync_folder(fs, path, err) != TP_OK)
                 return err == NULL ? TP_EIO : err->code;
         } else if (errno != EEXIST) {
-            return fail_errno(err, "make the folder", path);
+            return tp_blob_fail_errno(err, "make the folder", path);
         }
         *p = '/';
     }
@@ -126,7 +109,7 @@ static int wrap_fd(struct blob_fs *fs, int fd, const char *name, struct tp_blob 
     int rc;
 
     if (fstat(fd, &st) != 0) {
-        rc = fail_errno(err, "look at", name);
+        rc = tp_blob_fail_errno(err, "look at", name);
         goto fail;
     }
     f = calloc(1, sizeof(*f));
@@ -153,14 +136,14 @@ static int open_anonymous(struct blob_fs *fs, struct tp_blob **out, struct tp_er
     if (fd >= 0)
         return wrap_fd(fs, fd, "(anonymous)", out, err);
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
-        return fail_errno(err, "make", "(anonymous)");
+        return tp_blob_fail_errno(err, "make", "(anonymous)");
 
     /* Some file systems have no O_TMPFILE: a name that is gone at once does it too. */
     snprintf(name, sizeof(name), "anonymous-%ld-%lu", (long)getpid(),
              atomic_fetch_add(&fs->next_anonymous, 1));
     fd = openat(fs->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
-        return fail_errno(err, "make", name);
+        return tp_blob_fail_errno(err, "make", name);
     unlinkat(fs->dir_fd, name, 0);
     return wrap_fd(fs, fd, name, out, err);
 }
@@ -182,13 +165,13 @@ static int fs_open_append(void *ctx, const char *name, struct tp_blob **out,
     if (fd >= 0)
         return wrap_fd(fs, fd, name, out, err);
     if (errno != ENOENT)
-        return fail_errno(err, "open", name);
+        return tp_blob_fail_errno(err, "open", name);
     rc = make_folders(fs, name, err);
     if (rc != TP_OK)
         return rc;
     fd = openat(fs->dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return fail_errno(err, "make", name);
+        return tp_blob_fail_errno(err, "make", name);
     rc = sync_folder(fs, name, err);
     if (rc != TP_OK) {
         close(fd);
@@ -208,7 +191,7 @@ static int fs_open_read(void *ctx, const char *name, struct tp_blob **out,
         return rc;
     fd = openat(fs->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return fail_errno(err, "open", name);
+        return tp_blob_fail_errno(err, "open", name);
     return wrap_fd(fs, fd, name, out, err);
 }
 
@@ -248,7 +231,7 @@ static int fs_append(struct tp_blob *blob, const void *p, size_t n, struct tp_er
 
     if (write_at(f->fd, size, p, n) != 0) {
         cut_back(f, size);
-        return fail_errno(err, "append to", "a stream");
+        return tp_blob_fail_errno(err, "append to", "a stream");
     }
     atomic_store_explicit(&f->size_bytes, size + n, memory_order_release);
     return TP_OK;
@@ -306,7 +289,7 @@ static int fs_append_blob(struct tp_blob *blob, struct tp_blob *from, uint64_t n
 
     if (copy_range(file_of(from)->fd, f->fd, size, n) != 0) {
         cut_back(f, size);
-        return fail_errno(err, "append to", "a stream");
+        return tp_blob_fail_errno(err, "append to", "a stream");
     }
     atomic_store_explicit(&f->size_bytes, size + n, memory_order_release);
     return TP_OK;
@@ -319,7 +302,7 @@ static int fs_pwrite(struct tp_blob *blob, uint64_t offset, const void *p, size_
 
     assert(offset + n <= f->size_bytes);
     if (write_at(f->fd, offset, p, n) != 0)
-        return fail_errno(err, "write into", "a stream");
+        return tp_blob_fail_errno(err, "write into", "a stream");
     return TP_OK;
 }
 
@@ -341,7 +324,7 @@ static int fs_pread(struct tp_blob *blob, uint64_t offset, void *p, size_t n,
         if (r < 0 && errno == EINTR)
             continue;
         if (r < 0)
-            return fail_errno(err, "read", "a stream");
+            return tp_blob_fail_errno(err, "read", "a stream");
         if (r == 0)
             break;
         done += (size_t)r;
@@ -356,7 +339,7 @@ static int fs_truncate(struct tp_blob *blob, uint64_t size_bytes, struct tp_err 
 
     assert(size_bytes <= f->size_bytes);
     if (ftruncate(f->fd, (off_t)size_bytes) != 0)
-        return fail_errno(err, "cut", "a stream");
+        return tp_blob_fail_errno(err, "cut", "a stream");
     f->size_bytes = size_bytes;
     return TP_OK;
 }
@@ -364,7 +347,7 @@ static int fs_truncate(struct tp_blob *blob, uint64_t size_bytes, struct tp_err 
 static int fs_sync(struct tp_blob *blob, struct tp_err *err)
 {
     if (fdatasync(file_of(blob)->fd) != 0)
-        return fail_errno(err, "sync", "a stream");
+        return tp_blob_fail_errno(err, "sync", "a stream");
     return TP_OK;
 }
 
@@ -399,7 +382,7 @@ static int fs_rename(void *ctx, const char *from, const char *to, struct tp_err 
     if (rc != TP_OK)
         return rc;
     if (renameat(fs->dir_fd, from, fs->dir_fd, to) != 0)
-        return fail_errno(err, "rename", from);
+        return tp_blob_fail_errno(err, "rename", from);
     return sync_folder(fs, to, err);
 }
 
