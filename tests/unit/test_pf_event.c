@@ -14,50 +14,9 @@
 
 #include "base/err.h"
 #include "support/pf_message.h"
+#include "support/pf_reading.h"
 #include "trace/pf_fields.h"
 #include "trace/pf_reader.h"
-
-static struct tp_pf_reader *must_new(bool is_trusted)
-{
-    struct tp_pf_reader_opts opts = {.is_trusted = is_trusted};
-    struct tp_pf_reader *r = NULL;
-
-    assert_int_equal(tp_pf_reader_new(&opts, &r, NULL), TP_OK);
-    return r;
-}
-
-/* The next event of a trace, which must be there. */
-static struct tp_event must_next(struct tp_pf_reader *r, struct tp_pf_cursor *c)
-{
-    struct tp_event ev;
-    enum tp_pf_item item;
-    struct tp_err err = {.message = "no more events"};
-
-    if (tp_pf_reader_next(r, c, &item, &ev, &err) != TP_OK)
-        fail_msg("%s", err.message);
-    assert_int_equal(item, TP_PF_EVENT);
-    return ev;
-}
-
-static void assert_end(struct tp_pf_reader *r, struct tp_pf_cursor *c)
-{
-    struct tp_event ev;
-    enum tp_pf_item item;
-
-    assert_int_equal(tp_pf_reader_next(r, c, &item, &ev, NULL), TP_EAGAIN);
-    assert_ptr_equal(c->ptr, c->end);
-}
-
-static struct tp_pf_cursor over(const struct pf_message *m)
-{
-    return (struct tp_pf_cursor){m->bytes, m->bytes + m->n};
-}
-
-static void assert_name(const struct tp_name *name, const char *expected)
-{
-    if (!tp_str_is((struct tp_str){name->ptr, name->len}, expected))
-        fail_msg("name is '%.*s', not '%s'", (int)name->len, name->ptr, expected);
-}
 
 /* Thread 7 of process 4 as track 11, process 4 as 10, a named track 12 in it. */
 static void put_tracks(struct pf_message *trace)
