@@ -170,7 +170,7 @@ static void publish(struct tp_agent *a)
                         sum(t->dropped[TP_DROP_AFTER_STOP]) +
                         sum(t->dropped[TP_DROP_MALFORMED]);
     s.is_registered = a->id[0] != '\0';
-    s.is_recording = tp_recorder_is_recording(a->recorder);
+    s.is_recording = a->part.state == TP_PART_RECORDING;
     a->has_news = false;
     pthread_mutex_lock(&a->lock);
     *a->stats = s;
@@ -259,6 +259,16 @@ static void wait_until(struct tp_agent *a, uint64_t due_ns)
     tp_link_wait(a->link, ms);
 }
 
+/* Do what time and steps have made due in the trace. */
+static uint64_t advance_part(struct tp_agent *a, uint64_t now_ns)
+{
+    enum tp_part_state before = a->part.state;
+    uint64_t due = tp_part_advance(&a->part, now_ns);
+
+    a->has_news = a->has_news || a->part.state != before;
+    return due;
+}
+
 static void *run(void *arg)
 {
     struct tp_agent *a = arg;
@@ -270,7 +280,7 @@ static void *run(void *arg)
         if (is_over(a, now_ns, &deadline))
             break;
         see_flushes(a);
-        due = tp_part_advance(&a->part, now_ns);
+        due = advance_part(a, now_ns);
         due = least(due, tp_agent_move_events(a, now_ns));
         tp_agent_sync(a, now_ns);
         if (a->has_news)

@@ -15,7 +15,7 @@
 
 #define BATCH_BYTES (1u << 20)
 #define BATCH_ROOM (64u << 10) /* a batch may be over its size by one event */
-#define EARLY_NS 20000000u     /* the recorder is told its start so long before */
+#define EARLY_NS 2000000u      /* the recorder is told its start so long before */
 
 void tp_part_init(struct tp_part *p, struct tp_recorder *recorder, size_t limit_bytes)
 {

@@ -1,0 +1,85 @@
+// A program that is linked with the library: registered, recorded, exact to the event, gone.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { eventsOf } from './lib/events.mjs';
+import { checkConservation, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { serve } from './lib/server.mjs';
+
+test('what it records while a trace runs is in the trace, and nothing else', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 3, env: { TRACEPLANE_WORLD_SIZE: '8', TRACEPLANE_BACKEND: 'ascend', TRACEPLANE_DEVICE: 'npu:3' } });
+  const [known] = (await server.get('/producers')).json().items;
+  assert.deepEqual([known.name, known.kind, known.rank, known.world_size, known.pid], ['rank-3', 'native', 3, 8, p.pid]);
+  assert.equal((await server.get('/types/e2e.WORK')).json().id, 50 + ((await server.get('/types/e2e.WORK')).json().hash % 205));
+  await p.tell('slices 5');
+  const trace = await server.createTrace();
+  await p.tell('wait 10000');
+  await p.tell('slices 1000');
+  assert.equal((await p.tell('flush 10000')).rc, 0);
+  const live = await server.downloadChrome(trace.id);
+  assert.equal(eventsOf(live).filter((e) => e.cat === 'e2e.WORK').length, 1000, 'a flush brings all to the service');
+  const end = await server.stopTrace(trace.id);
+  await p.until((s) => !s.isOn, 'off');
+  await p.tell('slices 5');
+  assert.equal(end.outcome, 'complete', end.reason);
+  checkConservation(assert, end);
+  const numbers = numbersOf(await server.downloadChrome(trace.id)).get(`${p.pid}/100`);
+  assert.deepEqual([numbers.length, numbers[0], firstBreak(numbers)], [1000, 5, undefined]);
+});
+
+test('it is recorded again and again, and leaves when it ends', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0 });
+  for (let i = 0; i < 5; i++) {
+    const trace = await server.createTrace();
+    await p.until((s) => s.isRecording, 'recording');
+    await p.tell(`slices ${i}`);
+    const end = await server.stopTrace(trace.id);
+    assert.equal(eventsOf(await server.downloadChrome(trace.id)).filter((e) => e.cat === 'e2e.WORK').length, i);
+    assert.equal(end.outcome, i === 0 ? 'empty' : 'complete', end.reason);
+    await p.until((s) => !s.isOn, 'off');
+  }
+  assert.equal((await p.end()).code, 0);
+  assert.deepEqual((await server.get('/producers')).json().items, []);
+});
+
+test('a new type is known at once here, and to the service when the trace is over', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0 });
+  const trace = await server.createTrace();
+  await p.tell('wait 10000');
+  const { rc, id } = await p.tell('type NEW');
+  assert.equal(rc, 0);
+  assert.equal((await server.get('/types/e2e.NEW')).status, 404);
+  await server.stopTrace(trace.id);
+  for (let i = 0; (await server.get('/types/e2e.NEW')).status !== 200; i++) {
+    assert.ok(i < 500, 'the type did not come');
+    await new Promise((r) => setTimeout(r, 20));
+  }
+  assert.equal((await server.get('/types/e2e.NEW')).json().id, id);
+});
+
+test('a cancel leaves nothing on', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0 });
+  const trace = await server.createTrace();
+  await p.tell('wait 10000');
+  await p.tell('slices 10');
+  await server.expect('POST', `/traces/${trace.id}/cancel`, [202]);
+  await p.until((s) => !s.isOn && s.waiting === 0, 'off');
+});
+
+test('a trace starts at a step and lasts for some', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0 });
+  await p.tell('step 3');
+  const trace = await server.createTrace({ start: { step: 20 }, stop: { steps: 10 } });
+  await p.tell('step 10');
+  assert.equal((await p.tell('stats')).isOn, false, 'before its step');
+  await p.tell('step 500');
+  const end = await server.waitFinal(trace.id);
+  const numbers = numbersOf(await server.downloadChrome(trace.id)).get(`${p.pid}/100`);
+  assert.ok(numbers[0] >= 20, `it begins with step ${numbers[0]}`);
+  assert.equal(firstBreak(numbers), undefined);
+  assert.ok(numbers.length >= 9 && numbers.length <= 11, `${numbers.length} steps: ${end.reason}`);
+});

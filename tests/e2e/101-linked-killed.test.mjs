@@ -1,0 +1,42 @@
+// kill -9 in the middle of batches: the trace ends, is readable and says who is missing.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { checkConservation, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { pick, serve } from './lib/server.mjs';
+
+test('killed producers leave a readable trace that names them', async (t) => {
+  const server = await serve(t, { args: ['--max-producer-silence-ms', '4000'] });
+  const busy = { args: ['--threads', '2', '--pause-us', '20'] };
+  const all = [];
+  for (let rank = 0; rank < 4; rank++) all.push(await startLinked(t, server, { rank, ...busy }));
+  const trace = await server.createTrace();
+  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  await new Promise((r) => setTimeout(r, pick(700, 2000)));
+  await Promise.all(all.slice(0, 2).map((p) => p.kill()));
+  await new Promise((r) => setTimeout(r, 4500));
+  const end = await server.stopTrace(trace.id);
+  assert.equal(end.outcome, 'partial', end.reason);
+  checkConservation(assert, end);
+  const states = Object.fromEntries(end.matched.map((m) => [m.name, m.state]));
+  assert.deepEqual(states, { 'rank-0': 'lost', 'rank-1': 'lost', 'rank-2': 'done', 'rank-3': 'done' });
+  const found = numbersOf(await server.downloadChrome(trace.id));
+  for (const p of all.slice(0, 2))
+    for (const thread of [0, 1]) assert.equal(firstBreak(found.get(`${p.pid}/${thread}`) ?? []), undefined, `thread ${thread} of a killed one`);
+  assert.ok(found.size >= 4, 'both that live have events');
+});
+
+test('one that exits in the middle has sent all it had and is not missed', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0, args: ['--threads', '2', '--pause-us', '100'] });
+  const trace = await server.createTrace();
+  await p.until((s) => s.isRecording, 'recording');
+  await p.tell('slices 500');
+  const { code, ms } = await p.end();
+  assert.equal(code, 0);
+  assert.ok(ms < 2500, `the exit took ${ms} ms`);
+  const end = await server.stopTrace(trace.id);
+  assert.equal(end.outcome, 'complete', end.reason);
+  const found = numbersOf(await server.downloadChrome(trace.id));
+  assert.equal(found.get(`${p.pid}/100`).length, 500);
+  for (const [thread, numbers] of found) assert.equal(firstBreak(numbers), undefined, thread);
+});

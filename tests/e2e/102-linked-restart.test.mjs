@@ -1,0 +1,73 @@
+// The service goes away and comes back, with and without warning, while eight programs record.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import test from 'node:test';
+import { checkConservation, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { Server, pick, temporaryFolder } from './lib/server.mjs';
+
+const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
+
+// Restart on the same port and data, so that producers find it again.
+async function restart(t, server, dataDir, isKilled) {
+  const { port } = server;
+  if (isKilled) await server.kill();
+  else await server.terminate();
+  await sleep(300);
+  const next = await Server.start({ dataDir, args: ['--listen', `127.0.0.1:${port}`], port });
+  t.after(() => next.hasExited || next.kill());
+  next.port = port;
+  return next;
+}
+
+for (const isKilled of [false, true]) {
+  test(`a service that is ${isKilled ? 'killed' : 'stopped'} and started again records on: nothing is lost or doubled`, async (t) => {
+    const dataDir = temporaryFolder();
+    t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+    let server = await Server.start({ dataDir });
+    t.after(() => server.hasExited || server.kill());
+    const all = [];
+    for (let rank = 0; rank < 8; rank++) all.push(await startLinked(t, server, { rank, args: ['--threads', '1', '--pause-us', '200'] }));
+    const trace = await server.createTrace();
+    await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+    for (let i = 0; i < pick(2, 1); i++) {
+      await sleep(pick(700, 1500));
+      server = await restart(t, server, dataDir, isKilled);
+    }
+    await sleep(1000);
+    const view = (await server.get(`/traces/${trace.id}`)).json();
+    assert.equal(view.state, 'recording', view.reason);
+    for (const p of all) await p.tell('slices 10');
+    const end = await server.stopTrace(trace.id);
+    checkConservation(assert, end);
+    const found = numbersOf(await server.downloadChrome(trace.id));
+    for (const p of all) {
+      const numbers = found.get(`${p.pid}/0`);
+      assert.equal(firstBreak(numbers), undefined, `rank ${p.pid}: ${end.reason}`);
+      assert.equal(found.get(`${p.pid}/100`)?.length, 10, 'the last ones are there');
+      const stats = await p.tell('stats');
+      assert.equal(stats.backlog + stats.ringFull, 0, JSON.stringify(stats));
+    }
+    assert.deepEqual(end.matched.map((m) => m.state), Array(8).fill('done'));
+    assert.equal(end.outcome, 'complete', end.reason);
+  });
+}
+
+test('a service that stays away costs a bounded memory, and what is lost is counted', async (t) => {
+  const dataDir = temporaryFolder();
+  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const server = await Server.start({ dataDir });
+  t.after(() => server.hasExited || server.kill());
+  const p = await startLinked(t, server, { rank: 0, args: ['--threads', '1', '--pause-us', '0'], env: { TRACEPLANE_BACKLOG_BYTES: '1M', TRACEPLANE_RINGS_BYTES_MAX: '4M' } });
+  await server.createTrace();
+  await p.until((s) => s.isRecording, 'recording');
+  await server.kill();
+  await p.until((s) => s.backlog > 0, 'dropping');
+  const before = p.usage();
+  await sleep(1000);
+  const after = p.usage(), stats = await p.tell('stats');
+  assert.ok(after.rssKib < before.rssKib + 4096, `${before.rssKib} KiB became ${after.rssKib}`);
+  assert.equal(stats.emitted, stats.sent + stats.waiting + stats.filtered + stats.ringFull + stats.backlog, JSON.stringify(stats));
+  const { code, ms } = await p.end();
+  assert.equal(code, 0);
+  assert.ok(ms < 4000, `the exit took ${ms} ms`);
+});
