@@ -11,6 +11,13 @@
 
 #define TP_FINGERPRINT_BYTES 65 /* 64 hexadecimal digits and a NUL */
 
+/* What a key has made. Plain data. */
+struct tp_key {
+    char *fingerprint;
+    char trace_id[TP_TRACE_ID_BYTES];
+    uint64_t created_ns;
+};
+
 /* What tells bodies apart: two 64-bit hashes and the length, as text. */
 void tp_key_fingerprint(struct tp_str body, char *out);
 

@@ -19,6 +19,9 @@
 #include "engine/persist.h"
 #include "engine/stream_blobs.h"
 
+#define MARGIN_NS UINT64_C(5000000)     /* from the last ack to the common start */
+#define MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
+
 struct tp_session_time tp_session_now(struct tp_now now)
 {
     return (struct tp_session_time){now.mono_ns, (int64_t)now.wall_ns};
@@ -63,9 +66,8 @@ static void set_start_at(struct tp_trace *t, struct tp_now now)
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
 
-        if (m->state == TP_MEMBER_ARMED &&
-            margin < TP_MARGIN_NS + 2 * m->clock_error_ns)
-            margin = TP_MARGIN_NS + 2 * m->clock_error_ns;
+        if (m->state == TP_MEMBER_ARMED && margin < MARGIN_NS + 2 * m->clock_error_ns)
+            margin = MARGIN_NS + 2 * m->clock_error_ns;
     }
     t->start_at_ns = now.wall_ns + margin;
 }
@@ -442,7 +444,7 @@ static uint64_t write_members(struct tp_trace *t, struct tp_now now)
         return t->news_ns;
     t->news_ns = now.mono_ns + TP_NEWS_NS;
     if (tp_persist_members(t->engine, t, &ignored) == TP_OK && t->has_member_news)
-        t->news_ns = now.mono_ns + TP_MORE_NEWS_NS;
+        t->news_ns = now.mono_ns + MORE_NEWS_NS;
     return t->has_member_news ? t->news_ns : UINT64_MAX;
 }
 

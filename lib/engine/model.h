@@ -26,14 +26,12 @@
 #include "engine/identity.h"
 #include "engine/spec.h"
 
+struct tp_key;
+struct tp_refused;
 struct tp_stream_log;
 
 #define TP_NS_PER_MS UINT64_C(1000000)
-#define TP_MARGIN_NS UINT64_C(5000000)     /* from the last ack to the common start */
-#define TP_NEWS_NS UINT64_C(1000000000)    /* between two writings of members */
-#define TP_MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
-#define TP_SEAL_TRIES 3
-#define TP_SEAL_TRIES_FULL 11 /* on a full disk: in nearly a minute it may get room */
+#define TP_NEWS_NS UINT64_C(1000000000)  /* between two writings of members */
 #define TP_RETRY_NS UINT64_C(1000000000) /* after a failure of store or disk */
 
 struct tp_job {
@@ -106,11 +104,6 @@ enum tp_stream_state {
     TP_STREAM_STATES
 };
 
-/* A batch that the medium had no room for: counted as dropped until it comes again. */
-struct tp_refused {
-    uint64_t seq, n_events;
-};
-
 struct tp_stream {
     struct tp_trace *trace;
     uint32_t no;
@@ -127,7 +120,7 @@ struct tp_stream {
     char damage[160];
     struct tp_counts counts;
     uint64_t batches, duplicates;
-    struct tp_refused *refused;
+    struct tp_refused *refused; /* batches that the medium had no room for */
     size_t n_refused;
     bool has_times;
     int64_t first_ns, last_ns;
@@ -179,12 +172,6 @@ struct tp_trace {
     struct tp_strmap by_key; /* event streams: see tp_stream_key() */
     uint64_t late_batches, late_events;
     bool has_late_news; /* that its row does not have yet */
-};
-
-struct tp_key {
-    char *fingerprint;
-    char trace_id[TP_TRACE_ID_BYTES];
-    uint64_t created_ns;
 };
 
 struct tp_engine {

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "core/filter.h"
 #include "engine/check.h"
+#include "engine/idempotency.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
 #include "engine/stream_blobs.h"

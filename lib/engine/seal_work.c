@@ -22,6 +22,9 @@
 #include "engine/stream_blobs.h"
 #include "trace/seal.h"
 
+#define TRIES 3
+#define TRIES_FULL 11 /* on a full disk: in nearly a minute it may get room */
+
 struct tp_work {
     struct tp_engine *e;
     struct tp_trace *trace; /* referred to */
@@ -230,7 +233,7 @@ static int accept_result(struct tp_work *w, struct tp_err *err)
  * */
 static void refuse_result(struct tp_work *w, struct tp_now now)
 {
-    const unsigned most = w->rc == TP_EQUOTA ? TP_SEAL_TRIES_FULL : TP_SEAL_TRIES;
+    const unsigned most = w->rc == TP_EQUOTA ? TRIES_FULL : TRIES;
     struct tp_stream *s = w->stream;
     struct tp_err ignored;
 

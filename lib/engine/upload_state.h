@@ -10,6 +10,11 @@
 #include "engine/source_rank.h"
 #include "trace/ingest.h"
 
+/* A batch that the medium had no room for: counted as dropped until it comes again. */
+struct tp_refused {
+    uint64_t seq, n_events;
+};
+
 struct tp_upload {
     struct tp_engine *e;
     struct tp_trace *trace; /* referred to */
