@@ -111,6 +111,21 @@ static void add_unsent(const struct tp_member_view *m, const struct tp_stream_vi
         out->dropped[i] += m->counts.dropped[i] - s->counts.dropped[i];
 }
 
+/* The stream knows better how its clock was while it was recorded. */
+static void take_readings(const struct tp_stream_index *ix,
+                          struct tp_producer_info *out)
+{
+    const struct tp_index_clock *c = ix->clocks;
+
+    if (ix->n_clocks == 0)
+        return;
+    out->has_clock = true;
+    out->clock_offset_ns = (int64_t)(c[0].server_ns - c[0].producer_ns);
+    out->clock_error_ns = ix->clock_error_ns;
+    out->clocks = c;
+    out->n_clocks = ix->n_clocks;
+}
+
 static void describe_stream(const struct tp_trace_view *v, const struct tp_source *item,
                             struct tp_producer_info *out)
 {
@@ -132,6 +147,7 @@ static void describe_stream(const struct tp_trace_view *v, const struct tp_sourc
         out->types = m->types;
         out->n_types = m->n_types;
     }
+    take_readings(tp_source_index(item), out);
 }
 
 static bool has_item(const struct tp_sources *s, const struct tp_member_view *m)

@@ -13,6 +13,7 @@
 #include "trace/perfetto_header.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -348,7 +349,8 @@ static int write_private(struct tp_str json, struct tp_buf *out, struct tp_err *
 /*
  * Append a snapshot of all clocks whose offset is known: at one moment of the service's
  * clock, what each producer's clock shows. Perfetto wants the trace's own clock among
- * them; which one it stands for does not matter, since no event is converted.
+ * them; which one it stands for does not matter, since no event is converted: the seal
+ * has moved them already.
  */
 static int write_clocks(const struct tp_merge *m, int64_t at_ns, struct tp_buf *out,
                         struct tp_err *err)
@@ -382,6 +384,76 @@ static int write_clocks(const struct tp_merge *m, int64_t at_ns, struct tp_buf *
     return rc;
 }
 
+/* A reading of the clock of a stream, on its way into the header. */
+struct reading {
+    uint32_t stream_no;
+    const struct tp_index_clock *clock;
+};
+
+static int by_server_time(const void *a, const void *b)
+{
+    const struct reading *x = a, *y = b;
+
+    if (x->clock->server_ns != y->clock->server_ns)
+        return x->clock->server_ns < y->clock->server_ns ? -1 : 1;
+    return (int)x->stream_no - (int)y->stream_no;
+}
+
+static int write_reading(const struct reading *r, struct tp_buf *clocks,
+                         struct tp_buf *out, struct tp_err *err)
+{
+    char head[64];
+    char *p = tp_pb_put_u64(head, TP_PF_PACKET_SEQUENCE_ID, INFO_SEQUENCE);
+    int rc;
+
+    clocks->len = 0;
+    rc = add_clock(clocks, TP_PF_CLOCK_BOOTTIME, (int64_t)r->clock->server_ns, err);
+    if (rc == TP_OK)
+        rc = add_clock(clocks, CLOCK_PRODUCERS + r->stream_no,
+                       (int64_t)r->clock->producer_ns, err);
+    p = tp_pb_put_tag(p, TP_PF_PACKET_CLOCK_SNAPSHOT, TP_PB_BYTES);
+    p = tp_pb_put_varint(p, clocks->len);
+    if (rc == TP_OK)
+        rc = write_packet((struct tp_str){head, (size_t)(p - head)},
+                          (struct tp_str){clocks->data, clocks->len}, out, err);
+    return rc;
+}
+
+/*
+ * All readings that the times of streams were moved by, so that whoever knows better can
+ * move them anew. Readers want the trace's clock to go forward: by time, over all
+ * streams, from the snapshot of all clocks on.
+ */
+static int write_readings(const struct tp_merge *m, int64_t from_ns, struct tp_buf *out,
+                          struct tp_err *err)
+{
+    struct tp_buf clocks = {0};
+    struct reading *all;
+    size_t n = 0;
+    int rc = TP_OK;
+
+    for (size_t i = 0; i < m->n_streams; i++)
+        n += m->streams[i].index->n_clocks;
+    all = calloc(n + 1, sizeof(*all));
+    if (all == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for %zu readings of clocks", n);
+    n = 0;
+    for (size_t i = 0; i < m->n_streams; i++) {
+        const struct tp_stream_index *ix = m->streams[i].index;
+
+        for (size_t k = 0; k < ix->n_clocks; k++) {
+            if ((int64_t)ix->clocks[k].server_ns > from_ns)
+                all[n++] = (struct reading){ix->stream_no, &ix->clocks[k]};
+        }
+    }
+    qsort(all, n, sizeof(*all), by_server_time);
+    for (size_t i = 0; i < n && rc == TP_OK; i++)
+        rc = write_reading(&all[i], &clocks, out, err);
+    tp_buf_fini(&clocks);
+    free(all);
+    return rc;
+}
+
 int tp_perfetto_header_info(const struct tp_merge *m, const struct tp_trace_info *info,
                             const struct tp_trace_slice *slice, int64_t base_ns,
                             struct tp_buf *out, struct tp_err *err)
@@ -397,6 +469,8 @@ int tp_perfetto_header_info(const struct tp_merge *m, const struct tp_trace_info
         rc = write_metadata(info, text, first_ns(m), out, err);
     if (rc == TP_OK)
         rc = write_clocks(m, first_ns(m), out, err);
+    if (rc == TP_OK)
+        rc = write_readings(m, first_ns(m), out, err);
     tp_buf_fini(&json);
     return rc;
 }

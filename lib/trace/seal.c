@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "core/limits.h"
+#include "trace/clock_line.h"
 #include "trace/frame.h"
 #include "trace/metas.h"
 #include "trace/packet_feed.h"
@@ -21,6 +22,7 @@
 #include "trace/pf_writer.h"
 #include "trace/seal_write.h"
 #include "trace/sorter.h"
+#include "trace/stream_log.h"
 #include "trace/track_pages.h"
 
 #define READ_BYTES (256u << 10) /* what is read stays in the cache of a core */
@@ -44,13 +46,15 @@ struct seal {
     struct tp_track_pages tracks;
     struct tp_rec_args args; /* of the record that is being written */
     char *buffer;            /* READ_BYTES of the log */
-    uint8_t *keys;       /* by the reader's number of an argument's name: the one in the
+    uint8_t *keys;  /* by the reader's number of an argument's name: the one in the
                       sealed stream, or 0: to be asked for */
-    int64_t add_ns;      /* to each time of the frame at hand */
-    bool has_clock;      /* of the frame at hand: it says what its times count from */
-    bool is_frame_lost;  /* its header is damaged */
-    uint64_t n_promised; /* events that the frames say they hold */
-    uint64_t n_read;     /* events that were read of them */
+    int64_t add_ns; /* to each time of the frame at hand */
+    bool has_clock; /* of the frame at hand: it says what its times count from */
+    bool is_moved;  /* of the frame at hand: its times are a producer's clock's */
+    struct tp_clock_line clock; /* of the producer */
+    bool is_frame_lost;         /* its header is damaged */
+    uint64_t n_promised;        /* events that the frames say they hold */
+    uint64_t n_read;            /* events that were read of them */
 };
 
 /* Move a time into what a sealed stream can hold. */
@@ -64,6 +68,21 @@ static int64_t clamp_time(struct seal *s, int64_t ts_ns, int64_t add_ns)
         return sum;
     s->result.index.clamped++;
     return sum < 0 ? 0 : sum;
+}
+
+/* Move an event of a producer onto the service's clock, both its ends, so that what
+ * encloses another one still does. */
+static void move_event(struct seal *s, struct tp_event *ev)
+{
+    int64_t start = tp_clock_line_map(&s->clock, ev->ts_ns);
+    int64_t end;
+
+    if (ev->dur_ns > 0 && !__builtin_add_overflow(ev->ts_ns, ev->dur_ns, &end)) {
+        end = tp_clock_line_map(&s->clock, end);
+        if (__builtin_sub_overflow(end, start, &ev->dur_ns))
+            ev->dur_ns = INT64_MAX;
+    }
+    ev->ts_ns = start;
 }
 
 /* Put an event into the sorter. Its time is absolute. */
@@ -116,7 +135,9 @@ static inline int64_t base_of(const struct seal *s, int64_t ts_ns)
 static int take_meta(struct seal *s, const struct tp_event *ev, struct tp_err *err)
 {
     bool has_ts = ev->ts_ns != 0;
-    int64_t ts_ns = has_ts ? clamp_time(s, ev->ts_ns, base_of(s, ev->ts_ns)) : 0;
+    int64_t read_ns = s->is_moved && has_ts ? tp_clock_line_map(&s->clock, ev->ts_ns)
+                                            : ev->ts_ns;
+    int64_t ts_ns = has_ts ? clamp_time(s, read_ns, base_of(s, read_ns)) : 0;
     bool is_note = false;
     bool is_kept = true;
     int rc = tp_metas_add(&s->metas, ev, ts_ns, has_ts, &is_note, &is_kept, err);
@@ -136,6 +157,8 @@ static int place_event(struct seal *s, const struct tp_track *track,
 
     if (rc != TP_OK)
         return rc;
+    if (s->is_moved)
+        move_event(s, ev);
     ev->ts_ns = clamp_time(s, ev->ts_ns, base_of(s, ev->ts_ns));
     if (ev->dur_ns > INT64_MAX - ev->ts_ns) {
         ev->dur_ns = INT64_MAX - ev->ts_ns;
@@ -251,7 +274,8 @@ static int on_frame(struct tp_str bytes, struct tp_err *err, void *arg)
         return TP_OK;
     }
     s->add_ns = frame.base_ns;
-    s->has_clock = frame.has_base;
+    s->has_clock = frame.has_base || frame.is_native;
+    s->is_moved = frame.is_native && s->clock.n > 0;
     s->n_promised += frame.counts.stored;
     return TP_OK;
 }
@@ -276,6 +300,74 @@ static int open_blobs(struct seal *s, struct tp_err *err)
     if (rc == TP_OK)
         rc = blobs->open_append(blobs->ctx, s->opts->out_name, &s->result.blob, err);
     return rc;
+}
+
+/* The clock of a native batch is in its head, as far as that can be read. */
+static int read_head(struct seal *s, uint64_t offset, struct tp_err *err)
+{
+    char bytes[TP_NATIVE_HEAD_BYTES];
+    struct tp_native_head head;
+    size_t got = 0;
+    int rc = s->opts->blobs->pread(s->log, offset, bytes, sizeof(bytes), &got, err);
+
+    if (rc == TP_OK && tp_native_head_get(bytes, got, &head) && head.has_clock)
+        rc = tp_clock_line_add(&s->clock, &head.clock, err);
+    return rc;
+}
+
+/* Before all else: what is known of the producer's clock, also late, goes for all of
+ * its events. What is behind a damaged header is not known. */
+static int read_clocks(struct seal *s, struct tp_err *err)
+{
+    struct tp_frame frame;
+    uint64_t at = 0, payload;
+    int rc;
+
+    while ((rc = tp_stream_log_next(s->log, s->log_bytes, &at, &frame, &payload,
+                                    err)) == TP_OK) {
+        rc = frame.is_native ? read_head(s, payload, err) : TP_OK;
+        if (rc != TP_OK)
+            return rc;
+    }
+    tp_clock_line_finish(&s->clock);
+    return rc == TP_ENOTFOUND || rc == TP_EINVAL ? TP_OK : rc;
+}
+
+/* About what the producer's clock showed then: good enough to tell how far from the
+ * readings it was. */
+static int64_t back_to_producer(const struct seal *s, int64_t server_ns)
+{
+    const struct tp_native_clock *p = &s->clock.points[0];
+    int64_t offset = (int64_t)p->server_ns - (int64_t)p->producer_ns;
+    int64_t there;
+
+    if (__builtin_sub_overflow(server_ns, offset, &there))
+        return offset < 0 ? INT64_MAX : INT64_MIN;
+    return there;
+}
+
+/* Keep in the index what the times were moved by. */
+static int note_clocks(struct seal *s, struct tp_err *err)
+{
+    struct tp_stream_index *ix = &s->result.index;
+    const struct tp_native_clock *p = s->clock.points;
+    const struct tp_native_clock *end = p + s->clock.n;
+
+    ix->clocks_left_out = s->clock.n_left_out;
+    for (; p < end; p++) {
+        int rc =
+            tp_stream_index_grow(&ix->clocks, ix->n_clocks, sizeof(*ix->clocks), err);
+
+        if (rc != TP_OK)
+            return rc;
+        ix->clocks[ix->n_clocks++] =
+            (struct tp_index_clock){p->producer_ns, p->server_ns, p->error_ns};
+    }
+    if (s->clock.n > 0)
+        ix->clock_error_ns = tp_clock_line_error(&s->clock,
+                                                 back_to_producer(s, ix->first_ns),
+                                                 back_to_producer(s, ix->last_ns));
+    return TP_OK;
 }
 
 static int make_parts(struct seal *s, struct tp_err *err)
@@ -430,6 +522,9 @@ static int finish_result(struct seal *s, struct tp_err *err)
     struct tp_seal_result *r = &s->result;
     int rc = note_losses(s, err);
 
+    if (rc == TP_OK)
+        rc = note_clocks(s, err);
+
     r->blobs = s->opts->blobs;
     r->index.version = 1;
     r->index.unmatched_ends = pairs.unmatched_ends;
@@ -456,6 +551,7 @@ static void release_parts(struct seal *s)
     tp_rec_names_fini(&s->names);
     tp_rec_args_fini(&s->args);
     tp_track_pages_fini(&s->tracks);
+    tp_clock_line_fini(&s->clock);
     free(s->buffer);
     free(s->keys);
     if (s->opts->log == NULL)
@@ -474,6 +570,8 @@ int tp_seal_run(const struct tp_seal_opts *opts, struct tp_seal_result *out,
     rc = open_blobs(&s, err);
     if (rc == TP_OK)
         rc = make_parts(&s, err);
+    if (rc == TP_OK)
+        rc = read_clocks(&s, err);
     if (rc == TP_OK)
         rc = read_log(&s, err);
     if (rc == TP_OK)

@@ -41,6 +41,9 @@ const struct tp_index_number tp_index_numbers[] = {
     {"overlaps", offsetof(struct tp_stream_index, overlaps), TP_INDEX_U64},
     {"unbound_flows", offsetof(struct tp_stream_index, unbound_flows), TP_INDEX_U64},
     {"crossings", offsetof(struct tp_stream_index, crossings), TP_INDEX_U64},
+    {"clock_error_ns", offsetof(struct tp_stream_index, clock_error_ns), TP_INDEX_U64},
+    {"clocks_left_out", offsetof(struct tp_stream_index, clocks_left_out),
+     TP_INDEX_U64},
     {"clamped", offsetof(struct tp_stream_index, clamped), TP_INDEX_U64},
     {"metas_left_out", offsetof(struct tp_stream_index, metas_left_out), TP_INDEX_U64},
     {"members_left_out", offsetof(struct tp_stream_index, members_left_out),
@@ -107,6 +110,7 @@ void tp_stream_index_fini(struct tp_stream_index *ix)
     free(ix->types);
     free(ix->names);
     free(ix->blocks);
+    free(ix->clocks);
     free(ix->damage_offsets);
     *ix = (struct tp_stream_index){0};
 }
@@ -318,6 +322,16 @@ static void put_places(struct doc *d, const struct tp_stream_index *ix)
         put_u64(d, ix->blocks[i].offset);
         put_i64(d, ix->blocks[i].first_ns);
         put_i64(d, ix->blocks[i].max_end_ns);
+        close_with(d, "]");
+    }
+    close_with(d, "]");
+    key(d, "clocks");
+    open_with(d, "[");
+    for (size_t i = 0; d->rc == TP_OK && i < ix->n_clocks; i++) {
+        open_with(d, "[");
+        put_u64(d, ix->clocks[i].producer_ns);
+        put_u64(d, ix->clocks[i].server_ns);
+        put_u64(d, ix->clocks[i].error_ns);
         close_with(d, "]");
     }
     close_with(d, "]");

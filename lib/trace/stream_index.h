@@ -53,6 +53,11 @@ struct tp_index_name {
     uint64_t count, total_ns, min_ns, max_ns;
 };
 
+/* A moment on the clock of the producer and on the service's, right within error_ns. */
+struct tp_index_clock {
+    uint64_t producer_ns, server_ns, error_ns;
+};
+
 /* From this offset on (a packet boundary), events start at first_ns or later. */
 struct tp_index_block {
     uint64_t offset;
@@ -96,7 +101,13 @@ struct tp_stream_index {
     size_t n_types;
     struct tp_index_name *names; /* the top ones by total_ns, then count */
     size_t n_names;
-    bool names_are_complete; /* false: those of least time were left out */
+    bool names_are_complete;  /* false: those of least time were left out */
+    uint64_t clock_error_ns;  /* with clocks: the times of the events are the service's,
+                                 right within this */
+    uint64_t clocks_left_out; /* readings that contradict the others */
+    struct tp_index_clock *clocks; /* what the times were moved by, in order; NULL: they
+                                      are as the producer's clock had them */
+    size_t n_clocks;
     struct tp_index_block *blocks;
     size_t n_blocks;
     struct tp_index_arena *arena; /* private */

@@ -197,6 +197,15 @@ static void read_block(struct row *r, void *item)
     b->max_end_ns = take_i64(r);
 }
 
+static void read_index_clock(struct row *r, void *item)
+{
+    struct tp_index_clock *c = item;
+
+    c->producer_ns = take_u64(r);
+    c->server_ns = take_u64(r);
+    c->error_ns = take_u64(r);
+}
+
 #define LIST(field, read)                                          \
     {                                                              \
 #field, offsetof(struct tp_stream_index, field),           \
@@ -210,9 +219,9 @@ static const struct list {
     size_t item_bytes;
     void (*read)(struct row *r, void *item);
 } lists[] = {
-    LIST(tracks, read_track),   LIST(series, read_series), LIST(metas, read_meta),
-    LIST(members, read_member), LIST(types, read_type),    LIST(names, read_name),
-    LIST(blocks, read_block),
+    LIST(tracks, read_track),   LIST(series, read_series),      LIST(metas, read_meta),
+    LIST(members, read_member), LIST(types, read_type),         LIST(names, read_name),
+    LIST(blocks, read_block),   LIST(clocks, read_index_clock),
 };
 
 static int read_list(const struct list *list, struct json_object *rows,

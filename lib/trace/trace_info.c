@@ -14,6 +14,7 @@
 #include "core/activity.h"
 #include "core/type.h"
 #include "core/type_counts.h"
+#include "trace/stream_index.h"
 
 static void member_text(struct tp_json_doc *d, const char *key, struct tp_str s)
 {
@@ -143,6 +144,23 @@ static void write_types(struct tp_json_doc *d, const struct tp_producer_info *p)
     tp_json_doc_close(d);
 }
 
+/* Readings of its clock: its time, the service's, and how wrong that may be. */
+static void write_readings(struct tp_json_doc *d, const struct tp_producer_info *p)
+{
+    if (p->n_clocks == 0)
+        return;
+    tp_json_doc_key(d, "readings");
+    tp_json_doc_array(d);
+    for (size_t i = 0; i < p->n_clocks; i++) {
+        tp_json_doc_array(d);
+        tp_json_doc_u64(d, p->clocks[i].producer_ns);
+        tp_json_doc_u64(d, p->clocks[i].server_ns);
+        tp_json_doc_u64(d, p->clocks[i].error_ns);
+        tp_json_doc_close(d);
+    }
+    tp_json_doc_close(d);
+}
+
 static void write_producer(struct tp_json_doc *d, const struct tp_producer_info *p,
                            const struct tp_source_members *source)
 {
@@ -159,6 +177,8 @@ static void write_producer(struct tp_json_doc *d, const struct tp_producer_info 
         tp_json_doc_object(d);
         tp_json_doc_member_i64(d, "offset_ns", p->clock_offset_ns);
         tp_json_doc_member_u64(d, "error_ns", p->clock_error_ns);
+        tp_json_doc_member_bool(d, "applied", p->n_clocks > 0);
+        write_readings(d, p);
         tp_json_doc_close(d);
     }
     write_notes(d, p->notes, p->n_notes);

@@ -20,6 +20,7 @@
 
 struct tp_buf;
 struct tp_err;
+struct tp_index_clock;
 struct tp_type;
 struct tp_type_count;
 
@@ -45,6 +46,10 @@ struct tp_producer_info {
     bool has_clock;          /* the two below are measured */
     int64_t clock_offset_ns; /* to be added to its times to get the service's */
     uint64_t clock_error_ns; /* the offset is right within this */
+    const struct tp_index_clock *clocks; /* what its times were moved by onto the
+                                            service's clock; NULL: they are as its own
+                                            clock had them */
+    size_t n_clocks;
     struct tp_str state, outcome, reason;
     const struct tp_str *notes; /* sentences: damage, repairs, what was left out */
     size_t n_notes;
