@@ -40,7 +40,8 @@ struct quick {
 
 /* A varint at p, where as many bytes as it may have can be read. NULL: it has more.
  * Most have some bytes and not always as many, so there is no branch on it. */
-static inline const char *number(const char *p, uint64_t *v)
+static inline __attribute__((always_inline)) const char *number(const char *p,
+                                                                uint64_t *v)
 {
     uint64_t x;
     uint64_t stops;
@@ -48,8 +49,10 @@ static inline const char *number(const char *p, uint64_t *v)
 
     memcpy(&x, p, 8);
     stops = ~x & 0x8080808080808080ULL;
-    if (__builtin_expect(stops == 0, 0))
+    if (__builtin_expect(stops == 0, 0)) {
+        *v = 0; /* callers look at it before they look at the pointer */
         return tp_pb_varint(p, p + TP_PB_VARINT_MAX, v);
+    }
     n = (unsigned)__builtin_ctzll(stops) + 1;
     x &= (stops ^ (stops - 1)) & 0x7f7f7f7f7f7f7f7fULL;
     x = (x & 0x007f007f007f007fULL) | ((x & 0x7f007f007f007f00ULL) >> 1);
@@ -261,14 +264,15 @@ static inline const char *take_args(struct tp_pf_reader *r, const char *p,
     uint32_t n = 0;
 
     while (p < end && p[0] == BYTES_BYTE(TP_PF_EVENT_ARGS)) {
-        struct tp_arg *arg = &r->args[n];
+        struct tp_arg *arg;
         const char *stop;
         uint64_t v;
 
-        if (n++ == r->cap_args || (p = small(p + 1, &v)) == NULL || p > end ||
+        if (n == r->cap_args || (p = small(p + 1, &v)) == NULL || p > end ||
             v > (size_t)(end - p))
             return NULL;
         stop = p + v;
+        arg = &r->args[n++];
         if (p[0] != VARINT_BYTE(TP_PF_ARG_NAME_IID))
             return NULL;
         p = small(p + 1, &v);
