@@ -76,6 +76,7 @@ static int open_store(struct tp_app *app, bool is_durable, struct tp_err *err)
 {
     const char *url = app->config->store;
     char path[PATH_BYTES];
+    int rc;
 
     if (strncmp(url, "sqlite:", 7) == 0)
         snprintf(path, sizeof(path), "%s", url + 7);
@@ -86,7 +87,8 @@ static int open_store(struct tp_app *app, bool is_durable, struct tp_err *err)
                        "the store '%.64s' is not of a kind that is known: "
                        "use sqlite:PATH",
                        url);
-    return tp_store_sqlite_open(path, is_durable, &app->store, err);
+    rc = tp_store_sqlite_open(path, is_durable, &app->store, err);
+    return rc == TP_OK ? TP_OK : tp_fail_prefix(err, "%s", path);
 }
 
 static void log_recovery(struct tp_app *app, const struct tp_engine_recovery *r)
@@ -258,6 +260,7 @@ static int write_ready_file(struct tp_app *app, struct tp_err *err)
     is_good = !ferror(f);
     if (fclose(f) != 0 || !is_good || rename(temporary, path) != 0)
         return tp_fail(err, TP_EIO, "cannot write '%s': %m", path);
+    app->has_ready_file = true;
     return TP_OK;
 }
 
@@ -336,7 +339,7 @@ void tp_app_stop(struct tp_app *app)
     tp_blob_fs_close(app->blobs);
     tp_peers_free(app->peers);
     tp_size_cache_free(app->sizes);
-    if (*app->config->ready_file != '\0')
+    if (app->has_ready_file) /* else it may be that of a service that runs */
         unlink(app->config->ready_file);
     if (app->lock_fd >= 0)
         close(app->lock_fd);

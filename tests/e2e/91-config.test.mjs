@@ -77,6 +77,15 @@ test('a data directory that cannot be used is named', (t) => {
   fails(['--listen', '127.0.0.1:0', '--data-dir', path.join(file, 'x')], /file/);
 });
 
+test('a store that cannot be used is named', (t) => {
+  const dir = folder(t), junk = path.join(dir, 'junk.db');
+  const start = (store, words) => fails(['--listen', '127.0.0.1:0', '--data-dir', path.join(dir, 'data'), '--store', store], words);
+  fs.writeFileSync(junk, 'x'.repeat(10000));
+  start(`sqlite:${junk}`, /junk\.db.*not an SQLite database/);
+  start(`sqlite:${path.join(dir, 'none', 'x.db')}`, /none.x\.db.*cannot open the store/);
+  start('mysql://host', /mysql.*sqlite:PATH/);
+});
+
 test('help and version end at once', () => {
   for (const flag of ['--help', '--version']) assert.equal(run([flag]).status, 0, flag);
   assert.match(run(['--version']).stdout, /^traceplaned \d/);
@@ -91,8 +100,12 @@ test('a unix socket serves, and a ready file tells the addresses', async (t) => 
   const lines = fs.readFileSync(ready, 'utf8').trim().split('\n');
   assert.ok(lines.some((l) => l.includes(String(server.port))) && lines.some((l) => l.includes(socketPath)), String(lines));
   assert.equal(fs.statSync(socketPath).mode & 0o007, 0, 'others may not connect');
+  fails(['--listen', `127.0.0.1:${server.port}`, '--ready-file', ready, '--data-dir', path.join(dir, 'other')], /in use/);
+  fails(['--listen', '127.0.0.1:0', '--ready-file', ready, '--data-dir', server.dataDir], /another traceplaned uses/);
+  assert.ok(fs.existsSync(ready), 'a second start by mistake leaves the ready file of the first alone');
   await server.terminate();
   assert.ok(!fs.existsSync(socketPath), 'the socket is removed');
+  assert.ok(!fs.existsSync(ready), 'the ready file is removed');
 });
 
 test('SIGINT ends it as SIGTERM does', async () => {
