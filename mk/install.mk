@@ -14,5 +14,7 @@ install: all ## into $(DESTDIR)$(PREFIX): programs, library, headers, traceplane
 	$(Q)ln -sfn $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtraceplane.so
 	$(Q)install -d $(DESTDIR)$(PREFIX)/include/traceplane
 	$(Q)install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/traceplane
+	$(Q)install -D -m 644 lib/producer/python/traceplane.py \
+	    $(DESTDIR)$(PREFIX)/share/traceplane/python/traceplane.py
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' mk/traceplane.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/traceplane.pc

@@ -95,22 +95,46 @@ $(eval $(call program_rules,bench,tests))
 $(eval $(call program_rules,tests/e2e,tests))
 programs = $(patsubst $1/%.c,$(P)/$(notdir $1)/%,$(wildcard $1/*.c))
 
-# A program of several files: examples/x/*.c becomes examples/x. It sees no room: it is
-# what a user of the service writes.
-EXAMPLE_LIBS = $(shell pkg-config --libs gnutls libcurl json-c libzstd)
+# A program of several files: examples/x/*.c becomes examples/x, and likewise from *.cc
+# where there is a C++ compiler. It sees no room but only the installed headers: it is
+# what a user of the library writes.
+EXAMPLE_LIBS = $(shell pkg-config --libs gnutls libcurl libzstd) -lm
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+endif
+CXX_FLAGS := $(filter-out -std=c11 -Wstrict-prototypes -Wmissing-prototypes,$(BASE_CFLAGS))
+COMPILE_CXX = $(CXX) -std=c++17 $(CXX_FLAGS) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP
 
-$(B)/obj/examples/%.o: examples/%.c $(B)/flags
+build/include/user/.made: mk/products.mk
+	$(Q)rm -rf $(@D) && mkdir -p $(@D)/traceplane
+	$(Q)for header in $(PUBLIC_HEADERS); do \
+	    ln -s ../../../../$$header $(@D)/traceplane; \
+	done
+	$(Q)touch $@
+
+$(B)/obj/examples/%.o: examples/%.c $(B)/flags build/include/user/.made
 	@$(if $(Q),echo "  CC   $<")
 	$(Q)mkdir -p $(@D)
-	$(Q)$(COMPILE) -fPIE -c -o $@ $<
+	$(Q)$(COMPILE) -fPIE -Ibuild/include/user -c -o $@ $<
+
+$(B)/obj/examples/%.o: examples/%.cc $(B)/flags build/include/user/.made
+	@$(if $(Q),echo "  CXX  $<")
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE_CXX) -fPIE -Ibuild/include/user -c -o $@ $<
+
+example_objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard examples/$1/*.c)) \
+    $(patsubst %.cc,$(B)/obj/%.o,$(wildcard examples/$1/*.cc))
+example_linker = $(if $(wildcard examples/$1/*.cc),$(CXX) $(BASE_LDFLAGS) $(LDFLAGS) -pie,$(LINK))
 
 define example_rule
-$(P)/examples/$1: $$(patsubst %.c,$(B)/obj/%.o,$$(wildcard examples/$1/*.c))
+$(P)/examples/$1: $(call example_objects,$1) $(P)/libtraceplane.a
 	@$$(if $$(Q),echo "  LD   $$@")
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$$(LINK) -o $$@ $$^ $$(EXAMPLE_LIBS)
+	$$(Q)$$(call example_linker,$1) -o $$@ $$^ $$(EXAMPLE_LIBS)
 endef
-EXAMPLE_FOLDERS := $(patsubst examples/%/,%,$(wildcard examples/*/))
+HAS_CXX := $(shell command -v $(firstword $(CXX)) 2>/dev/null)
+EXAMPLE_FOLDERS := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*.c \
+    $(if $(HAS_CXX),examples/*/*.cc)))))
 $(foreach e,$(EXAMPLE_FOLDERS),$(eval $(call example_rule,$e)))
 
 EXAMPLES := $(call programs,examples) $(addprefix $(P)/examples/,$(EXAMPLE_FOLDERS))

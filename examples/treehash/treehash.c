@@ -19,11 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <traceplane/traceplane.h>
 #include <zstd.h>
 
-#include "recorder.h"
-
-enum { READ, HASH, COMPRESS, FILE_DONE, QUEUE_DEPTH };
+enum { READ, HASH, COMPRESS, FILE_DONE, QUEUE_DEPTH, TYPES };
 
 #define PLUGIN "treehash"
 #define QUEUE_SLOTS 256
@@ -47,6 +46,11 @@ static struct {
     uint64_t files, bytes_in, bytes_out;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* What is recorded, and whom it is recorded with: tp_client_off when nobody can. */
+static struct tp_client *client = &tp_client_off;
+static unsigned types[TYPES] = {TP_TYPE_NONE, TP_TYPE_NONE, TP_TYPE_NONE, TP_TYPE_NONE,
+                                TP_TYPE_NONE};
+
 static struct {
     const char *url, *job, *dir;
     int rank, world_size, threads, seconds;
@@ -56,6 +60,28 @@ static struct {
          .world_size = 1,
          .threads = 2,
          .seconds = 10};
+
+/* Record what began at start_ns and ends now. path  names the file; may be NULL. */
+static void record(int type, uint32_t name, uint64_t start_ns, uint64_t bytes,
+                   const char *path)
+{
+    struct tp_interval when = {.start_ns = start_ns,
+                               .duration_ns = tp_now() - start_ns};
+    struct tp_field items[] = {TP_INT("bytes", bytes), TP_COPY("file", path)};
+    struct tp_fields fields = {items, path == NULL ? 1 : 2};
+
+    if (tp_enabled(client, types[type]))
+        tp_complete(client, types[type], name, &when, fields);
+}
+
+/* An arrow from where a file was found to where it is worked on. */
+static void record_flow(enum tp_phase phase, uint64_t id, uint64_t at_ns)
+{
+    struct tp_flow_point point = {.id = id, .phase = phase, .time_ns = at_ns};
+
+    if (tp_enabled(client, types[FILE_DONE]))
+        tp_flow(client, types[FILE_DONE], TP_NAME("file"), &point);
+}
 
 static void push(const char *path)
 {
@@ -69,7 +95,7 @@ static void push(const char *path)
     depth = queue.n;
     pthread_cond_broadcast(&queue.changed);
     pthread_mutex_unlock(&queue.lock);
-    recorder_counter(QUEUE_DEPTH, "queue", depth);
+    TP_COUNTER(client, types[QUEUE_DEPTH], "queue", (double)depth);
 }
 
 /* The next file; false when there is none and there will be none. */
@@ -93,7 +119,7 @@ static bool pop(struct task *t)
 
 static size_t read_file(const char *path, char *data)
 {
-    uint64_t start_ns = recorder_now_ns();
+    uint64_t start_ns = tp_now();
     FILE *f = fopen(path, "rb");
     size_t n = 0;
 
@@ -101,26 +127,26 @@ static size_t read_file(const char *path, char *data)
         n = fread(data, 1, FILE_MAX_BYTES, f);
         fclose(f);
     }
-    recorder_slice(READ, "fread", start_ns, n);
+    record(READ, TP_NAME("fread"), start_ns, n, NULL);
     return n;
 }
 
 static void work_on(const struct task *t, char *data, char *packed, size_t packed_max)
 {
-    uint64_t file_ns = recorder_now_ns(), start_ns;
+    uint64_t file_ns = tp_now(), start_ns;
     const char *name = strrchr(t->path, '/');
     unsigned char digest[32];
     size_t n = read_file(t->path, data), out;
 
-    start_ns = recorder_now_ns();
+    start_ns = tp_now();
     gnutls_hash_fast(GNUTLS_DIG_SHA256, data, n, digest);
-    recorder_slice(HASH, "sha256", start_ns, n);
+    record(HASH, TP_NAME("sha256"), start_ns, n, NULL);
 
-    start_ns = recorder_now_ns();
+    start_ns = tp_now();
     out = ZSTD_compress(packed, packed_max, data, n, ZSTD_LEVEL);
-    recorder_slice(COMPRESS, "zstd", start_ns, n);
-    recorder_slice(FILE_DONE, name == NULL ? t->path : name + 1, file_ns, n);
-    recorder_flow(false, t->id, file_ns);
+    record(COMPRESS, TP_NAME("zstd"), start_ns, n, NULL);
+    record(FILE_DONE, TP_NAME("file"), file_ns, n, name == NULL ? t->path : name + 1);
+    record_flow(TP_PHASE_END, t->id, file_ns);
 
     pthread_mutex_lock(&queue.lock);
     queue.files++;
@@ -137,7 +163,7 @@ static void *run_worker(void *arg)
     struct task t;
 
     snprintf(name, sizeof(name), "worker %d", (int)(intptr_t)arg);
-    recorder_name_thread(name);
+    pthread_setname_np(pthread_self(), name);
     if (data == NULL || packed == NULL)
         abort();
     while (pop(&t)) {
@@ -151,7 +177,7 @@ static void *run_worker(void *arg)
 
 static int visit(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
-    uint64_t start_ns = recorder_now_ns();
+    uint64_t start_ns = tp_now();
 
     (void)where;
     if (start_ns > run.deadline_ns)
@@ -161,8 +187,8 @@ static int visit(const char *path, const struct stat *st, int kind, struct FTW *
     if (run.n_seen++ % (uint64_t)run.world_size != (uint64_t)run.rank)
         return 0;
     push(path);
-    recorder_slice(FILE_DONE, "enqueue", start_ns, (uint64_t)st->st_size);
-    recorder_flow(true, run.n_seen - 1, start_ns);
+    record(FILE_DONE, TP_NAME("enqueue"), start_ns, (uint64_t)st->st_size, NULL);
+    record_flow(TP_PHASE_START, run.n_seen - 1, start_ns);
     return 0;
 }
 
@@ -206,9 +232,9 @@ static bool parse(int argc, char **argv)
 
 static void walk_until_deadline(void)
 {
-    run.deadline_ns = recorder_now_ns() + (uint64_t)run.seconds * 1000000000u;
-    recorder_name_thread("walker");
-    while (recorder_now_ns() < run.deadline_ns)
+    run.deadline_ns = tp_now() + (uint64_t)run.seconds * 1000000000u;
+    pthread_setname_np(pthread_self(), "walker");
+    while (tp_now() < run.deadline_ns)
         if (nftw(run.dir, visit, OPEN_FOLDERS, FTW_PHYS) != 0)
             break;
     pthread_mutex_lock(&queue.lock);
@@ -217,17 +243,38 @@ static void walk_until_deadline(void)
     pthread_mutex_unlock(&queue.lock);
 }
 
+/* Become traceable. The program runs on just the same when that fails. */
+static void open_client(void)
+{
+    static const struct {
+        const char *name, *unit;
+        enum tp_kind kind;
+    } wanted[TYPES] = {
+        [READ] = {"READ", NULL, TP_KIND_SLICE},
+        [HASH] = {"HASH", NULL, TP_KIND_SLICE},
+        [COMPRESS] = {"COMPRESS", NULL, TP_KIND_SLICE},
+        [FILE_DONE] = {"FILE", NULL, TP_KIND_SLICE},
+        [QUEUE_DEPTH] = {"QUEUE_DEPTH", "files", TP_KIND_COUNTER},
+    };
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .url = run.url,
+                                 .job = run.job,
+                                 .has_rank = true,
+                                 .rank = (uint32_t)run.rank,
+                                 .world_size = (uint32_t)run.world_size,
+                                 .backend = PLUGIN};
+    struct tp_err err = {0};
+
+    if (tp_open(&options, &client, &err) != TP_OK)
+        fprintf(stderr, "treehash: not traceable: %s\n", err.message);
+    for (int i = 0; i < TYPES && client != &tp_client_off; i++)
+        if (tp_register_type(client, PLUGIN, wanted[i].name, wanted[i].kind,
+                             wanted[i].unit, &types[i], &err) != TP_OK)
+            fprintf(stderr, "treehash: %s\n", err.message);
+}
+
 int main(int argc, char **argv)
 {
-    struct recorder_opts opts = {
-        .plugin = PLUGIN,
-        .n_types = 5,
-        .types = {[READ] = {"READ", "a file is read", "slice", NULL},
-                  [HASH] = {"HASH", "SHA-256 of a file", "slice", NULL},
-                  [COMPRESS] = {"COMPRESS", "zstd of a file", "slice", NULL},
-                  [FILE_DONE] = {"FILE", "all that is done to a file", "slice", NULL},
-                  [QUEUE_DEPTH] = {"QUEUE_DEPTH", "files that wait for a worker",
-                                   "counter", "files"}}};
     pthread_t workers[MAX_THREADS];
 
     if (!parse(argc, argv)) {
@@ -236,19 +283,14 @@ int main(int argc, char **argv)
                 "[--threads T] [--seconds S] DIR\n");
         return 2;
     }
-    opts.url = run.url;
-    opts.job = run.job;
-    opts.rank = run.rank;
-    opts.world_size = run.world_size;
-    if (!recorder_start(&opts))
-        fprintf(stderr, "treehash: not traceable: no service at %s\n", run.url);
+    open_client();
     for (int i = 0; i < run.threads; i++)
         if (pthread_create(&workers[i], NULL, run_worker, (void *)(intptr_t)i) != 0)
             return 1;
     walk_until_deadline();
     for (int i = 0; i < run.threads; i++)
         pthread_join(workers[i], NULL);
-    recorder_stop();
+    tp_close(client);
     printf("rank %d: %llu files, %llu bytes in, %llu bytes out\n", run.rank,
            (unsigned long long)queue.files, (unsigned long long)queue.bytes_in,
            (unsigned long long)queue.bytes_out);

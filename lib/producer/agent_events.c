@@ -51,7 +51,8 @@ uint64_t tp_agent_move_events(struct tp_agent *a, uint64_t now_ns)
 {
     bool is_woken = atomic_exchange_explicit(&a->is_woken, false, memory_order_acquire);
 
-    is_woken = is_woken || a->flush_seen > a->flush_taken;
+    is_woken = is_woken || a->flush_seen > a->flush_taken ||
+               a->part.state == TP_PART_FLUSHING;
     if (tp_part_is_draining(&a->part) && (is_woken || now_ns >= a->drain_ns))
         drain(a, now_ns);
     if (!a->is_posting && a->part.backlog.first != NULL && a->id[0] != '\0' &&
