@@ -54,6 +54,13 @@ static inline __attribute__((always_inline)) const char *number(const char *p,
         return tp_pb_varint(p, p + TP_PB_VARINT_MAX, v);
     }
     n = (unsigned)__builtin_ctzll(stops) + 1;
+    if ((uint32_t)stops != 0) { /* as below, with constants that fit in instructions */
+        uint32_t y = (uint32_t)x & ((uint32_t)stops ^ ((uint32_t)stops - 1));
+
+        y = (y & 0x007f007fU) | ((y & 0x7f007f00U) >> 1);
+        *v = (y & 0x3fffU) | ((y & 0x3fff0000U) >> 2);
+        return p + n / 8;
+    }
     x &= (stops ^ (stops - 1)) & 0x7f7f7f7f7f7f7f7fULL;
     x = (x & 0x007f007f007f007fULL) | ((x & 0x7f007f007f007f00ULL) >> 1);
     x = (x & 0x00003fff00003fffULL) | ((x & 0x3fff00003fff0000ULL) >> 2);
