@@ -1,0 +1,381 @@
+/* The part that a producer takes in a trace, with a real recorder and no service. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <string.h>
+#include <traceplane/traceplane.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "producer/part.h"
+#include "producer/recorder.h"
+#include "support/fault.h"
+
+#define MS 1000000u
+
+struct rig {
+    struct tp_recorder *recorder;
+    struct tp_client *client;
+    unsigned type;
+    struct tp_part part;
+    struct tp_typeset types;
+    struct tp_clock_offset offset;
+};
+
+static void rig_init(struct rig *rig)
+{
+    memset(rig, 0, sizeof(*rig));
+    rig->type = TP_TYPE_NONE;
+    assert_int_equal(tp_recorder_new(NULL, &rig->recorder, NULL), TP_OK);
+    rig->client = tp_recorder_client(rig->recorder);
+    assert_int_equal(tp_register_type(rig->client, "p", "A", TP_KIND_SLICE, NULL,
+                                      &rig->type, NULL),
+                     TP_OK);
+    tp_typeset_add(&rig->types, rig->type);
+    tp_part_init(&rig->part, rig->recorder, 1 << 20);
+}
+
+static void rig_fini(struct rig *rig)
+{
+    tp_part_fini(&rig->part);
+    tp_recorder_free(rig->recorder);
+}
+
+static void obey(struct rig *rig, enum tp_order_kind kind, const char *trace,
+                 const struct tp_order *more)
+{
+    struct tp_order order = {0};
+
+    if (more != NULL)
+        order = *more;
+    order.kind = kind;
+    memcpy(order.trace_id, trace, strlen(trace) + 1);
+    if (kind == TP_ORDER_PREPARE && more == NULL)
+        order.stream_no = 1;
+    tp_part_obey(&rig->part, &order, &rig->types, &rig->offset, tp_now());
+}
+
+static void record(struct rig *rig, int n)
+{
+    for (int i = 0; i < n; i++) {
+        TP_BEGIN(rig->client, rig->type, "slice");
+        TP_END(rig->client, rig->type);
+    }
+}
+
+/* The acks that wait, as "prepare t; start t", and none afterwards. */
+static void assert_acks(struct rig *rig, const char *want)
+{
+    char text[256] = "";
+
+    for (size_t i = 0; i < rig->part.n_acks; i++) {
+        const struct tp_ack *a = &rig->part.acks[i];
+        size_t n = strlen(text);
+
+        snprintf(text + n, sizeof(text) - n, "%s%s%s %s", i == 0 ? "" : "; ",
+                 a->is_refused ? "no " : "", tp_order_name(a->kind), a->trace_id);
+    }
+    assert_string_equal(text, want);
+    tp_part_acked(&rig->part, rig->part.n_acks);
+}
+
+static void start(struct rig *rig, const char *trace, const struct tp_order *more)
+{
+    obey(rig, TP_ORDER_PREPARE, trace, NULL);
+    obey(rig, TP_ORDER_START, trace, more);
+    tp_part_advance(&rig->part, tp_now());
+    assert_int_equal(rig->part.state, TP_PART_RECORDING);
+    tp_part_acked(&rig->part, rig->part.n_acks);
+}
+
+static void drain(struct rig *rig)
+{
+    do
+        assert_int_equal(tp_part_drain(&rig->part, &rig->offset, NULL), TP_OK);
+    while (rig->part.has_events);
+}
+
+static void test_a_trace_goes_from_prepare_to_done(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+    assert_acks(&rig, "prepare t");
+    assert_false(tp_enabled(rig.client, rig.type));
+    obey(&rig, TP_ORDER_START, "t", NULL);
+    assert_acks(&rig, "");
+    tp_part_advance(&rig.part, tp_now());
+    assert_acks(&rig, "start t");
+    record(&rig, 10);
+    drain(&rig);
+    assert_non_null(rig.part.backlog.first);
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    record(&rig, 10);
+    drain(&rig);
+    assert_acks(&rig, ""); /* not before the service has the batch */
+    while (rig.part.backlog.first != NULL)
+        tp_part_sent(&rig.part);
+    assert_acks(&rig, "stop t");
+    assert_int_equal(rig.part.state, TP_PART_DONE);
+    rig_fini(&rig);
+}
+
+static void test_orders_that_come_again_are_acknowledged_and_not_done_again(
+    void **state)
+{
+    struct rig rig;
+    uint64_t n;
+
+    (void)state;
+    rig_init(&rig);
+    start(&rig, "t", NULL);
+    record(&rig, 5);
+    drain(&rig);
+    n = rig.part.backlog.n_events;
+    obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+    obey(&rig, TP_ORDER_START, "t", NULL);
+    assert_acks(&rig, "prepare t; start t");
+    assert_int_equal(rig.part.backlog.n_events, n);
+    record(&rig, 5);
+    drain(&rig);
+    assert_true(rig.part.backlog.n_events >= n + 5);
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    drain(&rig);
+    while (rig.part.backlog.first != NULL)
+        tp_part_sent(&rig.part);
+    assert_acks(&rig, "stop t");
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    assert_acks(&rig, "stop t");
+    obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+    assert_acks(&rig, "no prepare t");
+    rig_fini(&rig);
+}
+
+static void test_orders_of_other_traces_are_answered_and_harm_nothing(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    start(&rig, "t", NULL);
+    obey(&rig, TP_ORDER_START, "x", NULL);
+    obey(&rig, TP_ORDER_STOP, "x", NULL);
+    obey(&rig, TP_ORDER_CANCEL, "y", NULL);
+    assert_acks(&rig, "stop x; cancel y");
+    assert_int_equal(rig.part.state, TP_PART_RECORDING);
+    obey(&rig, TP_ORDER_PREPARE, "next", NULL); /* the service knows of no "t" */
+    assert_acks(&rig, "prepare next");
+    assert_int_equal(rig.part.state, TP_PART_ARMED);
+    assert_false(tp_enabled(rig.client, rig.type));
+    rig_fini(&rig);
+}
+
+static void test_a_prepare_without_a_stream_is_refused(void **state)
+{
+    struct tp_order none = {0};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    obey(&rig, TP_ORDER_PREPARE, "t", &none);
+    assert_acks(&rig, "no prepare t");
+    assert_int_equal(rig.part.state, TP_PART_IDLE);
+    rig_fini(&rig);
+}
+
+static void test_the_start_is_met_by_time_on_our_clock(void **state)
+{
+    uint64_t now_ns = tp_now();
+    struct tp_order order = {.start_at_ns = (int64_t)now_ns + 3600000000000 + 50 * MS};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    rig.offset = (struct tp_clock_offset){.is_known = true, .offset_ns = 3600000000000};
+    obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+    obey(&rig, TP_ORDER_START, "t", &order);
+    assert_in_range(tp_part_advance(&rig.part, now_ns), now_ns + 40 * MS,
+                    now_ns + 50 * MS);
+    assert_false(tp_enabled(rig.client, rig.type));
+    assert_int_equal(tp_part_advance(&rig.part, now_ns + 49 * MS), now_ns + 50 * MS);
+    assert_true(tp_enabled(rig.client, rig.type));
+    record(&rig, 3); /* before its time */
+    tp_part_acked(&rig.part, rig.part.n_acks);
+    tp_part_advance(&rig.part, now_ns + 50 * MS);
+    assert_int_equal(rig.part.acks[0].started_at_ns, now_ns + 50 * MS);
+    drain(&rig);
+    assert_null(rig.part.backlog.first);
+    rig_fini(&rig);
+}
+
+static void test_steps_end_the_recording_where_the_step_began(void **state)
+{
+    struct tp_order order = {.steps = 2};
+    struct tp_recorder_totals totals;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    tp_step(rig.client);
+    start(&rig, "t", &order);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tp_part_advance(&rig.part, tp_now()), UINT64_MAX);
+        assert_int_equal(rig.part.state, TP_PART_RECORDING);
+        record(&rig, 1);
+        tp_step(rig.client);
+        assert_true(tp_part_has_step_news(&rig.part));
+        tp_part_told_step(&rig.part, 2 + (uint64_t)i);
+        assert_false(tp_part_has_step_news(&rig.part));
+    }
+    record(&rig, 7); /* of the third step, before the agent runs */
+    tp_part_advance(&rig.part, tp_now());
+    assert_int_equal(rig.part.state, TP_PART_FLUSHING);
+    drain(&rig);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.type], 2);
+    assert_acks(&rig, ""); /* nobody said stop */
+    rig_fini(&rig);
+}
+
+static void test_what_has_no_room_in_the_backlog_is_counted(void **state)
+{
+    struct tp_recorder_totals totals;
+    struct rig rig;
+    uint64_t kept;
+
+    (void)state;
+    rig_init(&rig);
+    rig.part.backlog.limit_bytes = 1;
+    start(&rig, "t", NULL);
+    record(&rig, 10);
+    drain(&rig);
+    kept = rig.part.backlog.n_events; /* a first batch has always room */
+    record(&rig, 20);
+    drain(&rig);
+    assert_int_equal(rig.part.backlog.n_events, kept);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.dropped[TP_DROP_BACKLOG_FULL][rig.type], 20);
+    assert_int_equal(totals.emitted[rig.type], 30);
+    tp_part_lose_batch(&rig.part, TP_DROP_MALFORMED);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.dropped[TP_DROP_MALFORMED][rig.type], 10);
+    rig_fini(&rig);
+}
+
+static void test_giving_up_counts_what_is_left_and_goes_off(void **state)
+{
+    struct tp_recorder_totals totals;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    tp_part_give_up(&rig.part); /* without a trace: nothing */
+    start(&rig, "t", NULL);
+    record(&rig, 10);
+    drain(&rig);
+    tp_part_give_up(&rig.part);
+    assert_int_equal(rig.part.state, TP_PART_DONE);
+    assert_false(tp_enabled(rig.client, rig.type));
+    assert_null(rig.part.backlog.first);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.dropped[TP_DROP_AFTER_STOP][rig.type], 10);
+    start(&rig, "next", NULL);
+    rig_fini(&rig);
+}
+
+static void test_a_cancel_leaves_nothing_from_any_state(void **state)
+{
+    (void)state;
+    for (int depth = 0; depth < 4; depth++) {
+        struct rig rig;
+
+        rig_init(&rig);
+        obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+        if (depth > 0)
+            obey(&rig, TP_ORDER_START, "t", NULL);
+        if (depth > 1) {
+            tp_part_advance(&rig.part, tp_now());
+            record(&rig, 3);
+            drain(&rig);
+        }
+        if (depth > 2)
+            obey(&rig, TP_ORDER_STOP, "t", NULL);
+        tp_part_acked(&rig.part, rig.part.n_acks);
+        obey(&rig, TP_ORDER_CANCEL, "t", NULL);
+        assert_acks(&rig, "cancel t");
+        assert_int_equal(rig.part.state, TP_PART_DONE);
+        assert_null(rig.part.backlog.first);
+        assert_false(tp_enabled(rig.client, rig.type));
+        rig_fini(&rig);
+    }
+}
+
+static void test_leaving_ends_a_recording_as_a_stop_does(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    tp_part_leave(&rig.part, tp_now());
+    assert_int_equal(rig.part.state, TP_PART_IDLE);
+    start(&rig, "t", NULL);
+    record(&rig, 3);
+    tp_part_leave(&rig.part, tp_now());
+    drain(&rig);
+    while (rig.part.backlog.first != NULL)
+        tp_part_sent(&rig.part);
+    assert_acks(&rig, "stop t");
+    rig_fini(&rig);
+}
+
+static void test_a_drain_without_memory_loses_nothing(void **state)
+{
+    struct tp_recorder_totals totals;
+
+    (void)state;
+    for (int n = 0;; n++) {
+        struct rig rig;
+        bool failed;
+        int rc;
+
+        rig_init(&rig);
+        start(&rig, "t", NULL);
+        record(&rig, 10);
+        fault_arm(n);
+        rc = tp_part_drain(&rig.part, &rig.offset, NULL);
+        failed = fault_disarm();
+        assert_int_equal(rc, failed ? TP_ENOMEM : TP_OK);
+        drain(&rig);
+        tp_recorder_totals(rig.recorder, &totals);
+        assert_int_equal(totals.emitted[rig.type], 10);
+        assert_true(rig.part.backlog.n_events >= 10);
+        rig_fini(&rig);
+        if (!failed)
+            return;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_trace_goes_from_prepare_to_done),
+        cmocka_unit_test(
+            test_orders_that_come_again_are_acknowledged_and_not_done_again),
+        cmocka_unit_test(test_orders_of_other_traces_are_answered_and_harm_nothing),
+        cmocka_unit_test(test_a_prepare_without_a_stream_is_refused),
+        cmocka_unit_test(test_the_start_is_met_by_time_on_our_clock),
+        cmocka_unit_test(test_steps_end_the_recording_where_the_step_began),
+        cmocka_unit_test(test_what_has_no_room_in_the_backlog_is_counted),
+        cmocka_unit_test(test_giving_up_counts_what_is_left_and_goes_off),
+        cmocka_unit_test(test_a_cancel_leaves_nothing_from_any_state),
+        cmocka_unit_test(test_leaving_ends_a_recording_as_a_stop_does),
+        cmocka_unit_test(test_a_drain_without_memory_loses_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
