@@ -10,6 +10,7 @@
 #include "core/filter.h"
 #include "engine/check.h"
 #include "engine/idempotency.h"
+#include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/make_view.h"
 #include "engine/matching.h"
@@ -143,6 +144,47 @@ static bool has_to_arm(const struct tp_trace *t)
     return false;
 }
 
+/* Kineto processes record for a time that they are told beforehand, so a trace in which
+ * they take part has an end, even when nobody said one. */
+static int set_kineto_duration(struct creation *c)
+{
+    struct tp_spec *s = &c->trace->spec;
+
+    if (tp_kineto_waiting(c->trace) == 0 || c->request->stop_duration_ms != 0 ||
+        c->request->stop_steps != 0 || s->kineto_options.iterations != 0)
+        return TP_OK;
+    s->duration_ms = s->kineto_duration_ms;
+    s->duration_is_capped = false;
+    return tp_spec_warn(s, c->err,
+                        "stop.duration_ms is not given: Kineto processes record "
+                        "%llu ms, and the trace ends with them",
+                        (unsigned long long)s->duration_ms);
+}
+
+/* Start when the slowest Kineto process can. */
+static int set_out_planned(struct creation *c, uint64_t plan_ns)
+{
+    struct tp_trace *t = c->trace;
+    const struct tp_spec *s = &t->spec;
+    int rc = TP_OK;
+
+    if (s->start == TP_START_AT && s->start_wall_ns > plan_ns)
+        plan_ns = s->start_wall_ns;
+    else if (s->start == TP_START_AT)
+        rc = tp_spec_warn(&t->spec, c->err,
+                          "start.at is too early for the Kineto processes: the trace "
+                          "starts %llu ms later",
+                          (unsigned long long)((plan_ns - s->start_wall_ns) /
+                                               TP_NS_PER_MS));
+    if (rc != TP_OK)
+        return rc;
+    t->start_at_ns = plan_ns;
+    t->is_planned = true;
+    return tp_session_set_deadline(
+        &t->session, c->now.mono_ns + (plan_ns - c->now.wall_ns) - TP_START_LEAD_NS,
+        TP_SESSION_RECORDING, "the start of the Kineto processes has come", c->err);
+}
+
 /* Decide how it begins. */
 static int set_out(struct creation *c)
 {
@@ -150,7 +192,11 @@ static int set_out(struct creation *c)
     const struct tp_spec *s = &t->spec;
     uint64_t wait_ns;
 
+    uint64_t plan_ns = tp_kineto_plan(t, c->now);
+
     tp_life_init(t, c->now);
+    if (plan_ns != 0 && (s->start == TP_START_NOW || s->start == TP_START_AT))
+        return set_out_planned(c, plan_ns);
     if (s->start == TP_START_NOW && has_to_arm(t))
         return tp_session_set_deadline(
             &t->session, c->now.mono_ns + c->e->limits.trace_arming_ms * TP_NS_PER_MS,
@@ -176,7 +222,8 @@ static int give_streams(struct creation *c)
         struct tp_member *m = t->members[i];
         const struct tp_producer *p = tp_producer_find(c->e, tp_str_of(m->who.id));
 
-        if (m->state == TP_MEMBER_WAITING && p != NULL && tp_match_is_live_kind(p))
+        if (m->state == TP_MEMBER_WAITING && p != NULL && tp_match_is_live_kind(p) &&
+            !tp_kineto_is(p)) /* whose file gets one */
             rc = tp_streams_for_member(m, c->problem, c->err);
     }
     return rc;
@@ -205,6 +252,8 @@ static int build(struct creation *c)
         rc = give_streams(c);
     if (rc == TP_OK)
         rc = warn(c);
+    if (rc == TP_OK)
+        rc = set_kineto_duration(c);
     if (rc == TP_OK)
         rc = set_out(c);
     if (rc == TP_OK)
@@ -256,6 +305,8 @@ static int establish(struct creation *c)
     tp_persist_trace_done(t);
     tp_life_hold(t);
     tp_match_attach(t);
+    if (t->is_planned)
+        tp_kineto_begin(t, c->now);
     c->e->stats.traces_created++;
     return TP_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "engine/idempotency.h"
+#include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
@@ -43,6 +44,8 @@ int tp_engine_new(const struct tp_engine_opts *opts, struct tp_now now,
     e->opts.limits = &e->limits;
     rc = copy_texts(e, opts, err);
     if (rc == TP_OK)
+        rc = tp_kineto_open(e, opts->kineto, err);
+    if (rc == TP_OK)
         rc = tp_recovery_run(e, now, &found, err);
     if (rc != TP_OK) {
         tp_engine_free(e);
@@ -66,6 +69,7 @@ void tp_engine_free(struct tp_engine *e)
         tp_trace_unlink(e->newest);
     while (tp_strmap_next(&e->producers, &cursor, NULL, &p))
         tp_producer_free(p);
+    tp_kineto_close(e);
     for (cursor = 0; tp_strmap_next(&e->keys, &cursor, NULL, &p);)
         tp_key_free(p);
     for (cursor = 0; tp_strmap_next(&e->jobs, &cursor, NULL, &p);)

@@ -25,6 +25,7 @@
 #include "core/registry.h"
 #include "engine/downloads.h"
 #include "engine/jobs.h"
+#include "engine/kineto.h"
 #include "engine/now.h"
 #include "engine/problem.h"
 #include "engine/producers.h"
@@ -54,6 +55,7 @@ struct tp_engine_opts {
     void *random_arg;
     const char *version; /* of the service, for trace metadata; NULL = "unknown" */
     const char *host;    /* of the service, likewise; NULL = "" */
+    const struct tp_kineto_opts *kineto; /* NULL = no Kineto processes; copied */
 };
 
 /* What tp_engine_new() found and did, for one log line. Plain data. */

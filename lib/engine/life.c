@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "engine/kineto_model.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/stream_blobs.h"
@@ -69,7 +70,10 @@ static void set_start_at(struct tp_trace *t, struct tp_now now)
         if (m->state == TP_MEMBER_ARMED && margin < MARGIN_NS + 2 * m->clock_error_ns)
             margin = MARGIN_NS + 2 * m->clock_error_ns;
     }
-    t->start_at_ns = now.wall_ns + margin;
+    if (t->start_at_ns == 0 && tp_kineto_waiting(t) > 0)
+        t->start_at_ns = tp_kineto_plan(t, now);
+    if (t->start_at_ns < now.wall_ns + margin)
+        t->start_at_ns = now.wall_ns + margin;
 }
 
 int tp_life_start_new(struct tp_trace *t, struct tp_now now, struct tp_err *err)
@@ -105,8 +109,11 @@ static void let_producers_go(struct tp_trace *t)
 
         if (p == NULL)
             continue;
-        if (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST ||
-            (p->has_synced && m->state == TP_MEMBER_WAITING && p->given != 0)) {
+        tp_kineto_disarm(p);
+        if (tp_kineto_is(p))
+            m->kineto.phase = TP_KINETO_PHASE_SETTLED;
+        else if (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST ||
+                 (p->has_synced && m->state == TP_MEMBER_WAITING && p->given != 0)) {
             memcpy(p->cancel_id, t->id, sizeof(p->cancel_id));
             p->cancel_was_sent = false;
         }
@@ -174,6 +181,20 @@ static int move(struct tp_trace *t, enum tp_session_state to, const char *cause,
     return TP_OK;
 }
 
+/* The duration counts from the start that everybody keeps, not from the move. */
+static void delay_stop(struct tp_trace *t, struct tp_now now)
+{
+    uint64_t stop_ns = tp_session_deadline_ns(&t->session);
+    struct tp_err ignored;
+
+    if (stop_ns == TP_SESSION_NO_DEADLINE || t->start_at_ns <= now.wall_ns)
+        return;
+    tp_session_set_deadline(&t->session, stop_ns + (t->start_at_ns - now.wall_ns),
+                            TP_SESSION_STOPPING, "the duration limit was reached",
+                            &ignored);
+    tp_persist_deadline(t, now);
+}
+
 int tp_life_start(struct tp_trace *t, const char *cause, struct tp_now now,
                   struct tp_err *err)
 {
@@ -182,9 +203,27 @@ int tp_life_start(struct tp_trace *t, const char *cause, struct tp_now now,
 
     set_start_at(t, now);
     rc = move(t, TP_SESSION_RECORDING, cause, now, err);
-    if (rc != TP_OK)
+    if (rc != TP_OK) {
         t->start_at_ns = before;
-    return rc;
+        return rc;
+    }
+    delay_stop(t, now);
+    tp_kineto_begin(t, now);
+    return TP_OK;
+}
+
+/* A Kineto process works on a large recording for minutes, and how it does is known by
+ * other means than a deadline. */
+static void await_files(struct tp_trace *t, struct tp_now now)
+{
+    struct tp_err ignored;
+
+    if (tp_session_deadline_ns(&t->session) >= now.mono_ns + TP_KINETO_COLLECT_NS)
+        return;
+    tp_session_set_deadline(&t->session, now.mono_ns + TP_KINETO_COLLECT_NS,
+                            TP_SESSION_COMPLETE, "the time to collect files was over",
+                            &ignored);
+    tp_persist_deadline(t, now);
 }
 
 int tp_life_stop(struct tp_trace *t, const char *cause, struct tp_now now,
@@ -192,6 +231,8 @@ int tp_life_stop(struct tp_trace *t, const char *cause, struct tp_now now,
 {
     int rc = move(t, TP_SESSION_STOPPING, cause, now, err);
 
+    if (rc == TP_OK && tp_kineto_is_collecting(t))
+        await_files(t, now);
     if (rc == TP_OK)
         tp_life_advance(t, now);
     return rc;
@@ -349,7 +390,7 @@ static int start_when_armed(struct tp_trace *t, struct tp_now now, struct tp_err
 {
     bool has_armed = false;
 
-    if (t->spec.start != TP_START_NOW || waits_for_any(t, is_arming))
+    if (t->spec.start != TP_START_NOW || t->is_planned || waits_for_any(t, is_arming))
         return TP_OK;
     for (size_t i = 0; i < t->n_members && !has_armed; i++)
         has_armed = t->members[i]->state == TP_MEMBER_ARMED;
@@ -414,7 +455,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
         struct tp_member *m = t->members[i];
         struct tp_producer *p = m->producer;
 
-        if (p == NULL || !tp_life_is_awaited(m))
+        if (p == NULL || !tp_life_is_awaited(m) || p->kineto != NULL)
             continue;
         if (now.mono_ns - p->seen_mono_ns < p->silence_ns) {
             if (p->seen_mono_ns + p->silence_ns < *next)

@@ -2,12 +2,13 @@
 
 #include <stdio.h>
 
+#include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/objects.h"
 
 bool tp_match_is_live_kind(const struct tp_producer *p)
 {
-    return p->has_synced || strcmp(p->who.kind, "native") == 0;
+    return p->has_synced || strcmp(p->who.kind, "native") == 0 || tp_kineto_is(p);
 }
 
 static bool has_rank(const struct tp_spec *spec, int64_t rank)
@@ -59,8 +60,10 @@ static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now n
 
     if (rc != TP_OK)
         return rc;
-    (*out)->state = tp_match(&t->spec, p, now, (*out)->reason) ? TP_MEMBER_WAITING
-                                                               : TP_MEMBER_UNMATCHED;
+    (*out)->state = tp_match(&t->spec, p, now, (*out)->reason) &&
+                            tp_kineto_can(t, p, (*out)->reason)
+                        ? TP_MEMBER_WAITING
+                        : TP_MEMBER_UNMATCHED;
     (*out)->has_clock = p->has_clock;
     (*out)->clock_offset_ns = p->clock_offset_ns;
     (*out)->clock_error_ns = p->clock_error_ns;
@@ -106,9 +109,11 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
     int rc = TP_OK;
 
     if (t == NULL || t->session.state == TP_SESSION_STOPPING || p->member != NULL ||
-        !tp_match(&t->spec, p, now, reason))
+        !tp_match(&t->spec, p, now, reason) || !tp_kineto_can(t, p, reason))
         return TP_OK;
     m = tp_member_find(t, p->who.id);
+    if (m != NULL && m->kineto.phase == TP_KINETO_PHASE_SETTLED)
+        return TP_OK; /* a Kineto process is told once */
     if (m == NULL)
         rc = add_member(t, p, now, &m, err);
     if (rc != TP_OK)
@@ -119,6 +124,8 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
         m->is_dirty = true;
     }
     tp_member_attach(m, p);
+    if (t->start_at_ns != 0)
+        tp_kineto_begin(t, now);
     tp_life_touch(t);
     return TP_OK;
 }

@@ -24,9 +24,13 @@
 #include "core/typemap.h"
 #include "engine/engine.h"
 #include "engine/identity.h"
+#include "engine/kineto.h"
+#include "engine/member.h"
 #include "engine/spec.h"
 
 struct tp_key;
+struct tp_kineto;
+struct tp_kineto_link;
 struct tp_refused;
 struct tp_stream_log;
 
@@ -62,37 +66,7 @@ struct tp_producer {
     char cancel_id[TP_TRACE_ID_BYTES]; /* a trace that it must still be told to drop */
     bool cancel_was_sent;
     uint64_t given; /* bit set of commands of `member` that were sent at least once */
-};
-
-enum tp_member_state {
-    TP_MEMBER_UNMATCHED,
-    TP_MEMBER_WAITING,
-    TP_MEMBER_ARMED,
-    TP_MEMBER_RECORDING,
-    TP_MEMBER_FLUSHING,
-    TP_MEMBER_DONE,
-    TP_MEMBER_REFUSED,
-    TP_MEMBER_LOST,
-    TP_MEMBER_STATES
-};
-
-struct tp_member {
-    struct tp_trace *trace;
-    struct tp_producer *producer; /* while it takes part: its member is this one */
-    struct tp_identity who;
-    enum tp_member_state state;
-    char reason[128];
-    uint32_t stream_no;
-    uint64_t step, base_step;
-    uint64_t started_ns; /* server's clock */
-    bool is_unsure; /* since a restart: it may have got further than its row says */
-    uint64_t n_bad_batches; /* that could not be read, or were for another stream */
-    struct tp_counts reported;
-    struct tp_type_counts types; /* the same by type; stored: after its seal */
-    bool has_clock;
-    int64_t clock_offset_ns;
-    uint64_t clock_error_ns;
-    bool is_dirty; /* differs from its row */
+    struct tp_kineto_link *kineto; /* the live process; NULL = none, or not of Kineto */
 };
 
 enum tp_stream_state {
@@ -148,6 +122,8 @@ struct tp_trace {
     uint64_t version;
     uint64_t created_ns;
     uint64_t start_at_ns;      /* wall; 0 = not yet known */
+    bool is_planned;           /* start_at_ns is when Kineto processes can start */
+    bool has_kineto_news;      /* something to go on with */
     uint64_t deadline_wall_ns; /* of the present state, for show; 0 = none */
     uint64_t retry_ns; /* a due move failed in the store: not before, monotonic */
     bool has_frozen;   /* holds a freeze of the registry */
@@ -186,9 +162,10 @@ struct tp_engine {
     struct tp_trace *newest;
     uint8_t last_id[16]; /* the newest id in binary, so that ids only grow */
     uint64_t n_active;
-    bool has_purges;    /* a cancelled trace may still have blobs */
-    bool has_late_news; /* a trace may have some */
-    struct tp_now seen; /* of the last tick */
+    bool has_purges;          /* a cancelled trace may still have blobs */
+    bool has_late_news;       /* a trace may have some */
+    struct tp_kineto *kineto; /* NULL = off */
+    struct tp_now seen;       /* of the last tick */
     uint64_t last_key_sweep_ns;
     uint64_t n_snapshots; /* downloads of active traces that are open */
     struct tp_engine_stats stats;

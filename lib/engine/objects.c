@@ -8,6 +8,7 @@
 #include "core/filter.h"
 #include "engine/check.h"
 #include "engine/idempotency.h"
+#include "engine/kineto_model.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
 #include "engine/stream_blobs.h"
@@ -382,6 +383,7 @@ fail:
 
 void tp_producer_drop(struct tp_engine *e, struct tp_producer *p)
 {
+    tp_kineto_unlink(p);
     tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
     p->job->n_producers--;
     tp_producer_free(p);

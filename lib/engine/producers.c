@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "engine/check.h"
+#include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/matching.h"
 #include "engine/objects.h"
@@ -32,6 +33,8 @@ static const char *state_of(const struct tp_producer *p, struct tp_now now)
 {
     if (tp_match_is_live_kind(p) && now.mono_ns - p->seen_mono_ns >= p->silence_ns)
         return "stale";
+    if (p->member == NULL && p->kineto != NULL && p->kineto->seen.is_busy)
+        return "busy";
     if (p->member == NULL)
         return "idle";
     return tp_member_state_name(p->member->state);
@@ -214,19 +217,27 @@ static int renew(struct tp_engine *e, struct tp_producer *p,
     return TP_OK;
 }
 
+static int put_producer(struct tp_engine *e, struct tp_job *job,
+                        const struct tp_producer_request *r,
+                        struct tp_row_identity *who, struct tp_now now,
+                        struct tp_producer **out, bool *is_new,
+                        struct tp_problem *problem, struct tp_err *err)
+{
+    *out = find_same(e, job, who);
+    *is_new = *out == NULL;
+    return *is_new ? add_new(e, job, who, r->capabilities_json, now, out, problem, err)
+                   : renew(e, *out, who, r->capabilities_json, now, problem, err);
+}
+
 static int register_in(struct tp_engine *e, struct tp_job *job,
                        const struct tp_producer_request *r, struct tp_row_identity *who,
                        struct tp_now now, struct tp_producer_list *list,
                        struct tp_problem *problem, struct tp_err *err)
 {
-    struct tp_producer *p = find_same(e, job, who);
-    bool is_new = p == NULL;
-    int rc;
+    struct tp_producer *p;
+    bool is_new;
+    int rc = put_producer(e, job, r, who, now, &p, &is_new, problem, err);
 
-    if (is_new)
-        rc = add_new(e, job, who, r->capabilities_json, now, &p, problem, err);
-    else
-        rc = renew(e, p, who, r->capabilities_json, now, problem, err);
     if (rc != TP_OK)
         return rc;
     /* A join that finds no memory is made up for by the next sync. */
@@ -239,21 +250,42 @@ static int register_in(struct tp_engine *e, struct tp_job *job,
     return TP_OK;
 }
 
+static struct tp_row_identity identity_of(const struct tp_producer_request *r)
+{
+    return (struct tp_row_identity){
+        .name = r->name,
+        .kind = r->kind.len == 0 ? tp_str_of("http") : r->kind,
+        .host = r->host,
+        .backend = r->backend,
+        .device = r->device,
+        .rank = r->rank,
+        .pid = r->pid,
+        .world_size = r->world_size,
+    };
+}
+
+int tp_producer_enroll(struct tp_engine *e, const struct tp_producer_request *request,
+                       struct tp_now now, struct tp_producer **out, struct tp_err *err)
+{
+    struct tp_row_identity who = identity_of(request);
+    struct tp_job *job = NULL;
+    bool is_new;
+    int rc = tp_job_get(e, request->job, now.wall_ns, &job, NULL, err);
+
+    if (rc != TP_OK)
+        return rc;
+    rc = put_producer(e, job, request, &who, now, out, &is_new, NULL, err);
+    if (rc != TP_OK && tp_registry_len(job->registry) == 0)
+        tp_job_drop_new(e, job);
+    return rc;
+}
+
 int tp_engine_producer_register(struct tp_engine *e,
                                 const struct tp_producer_request *request,
                                 struct tp_now now, struct tp_producer_list **out,
                                 struct tp_problem *problem, struct tp_err *err)
 {
-    struct tp_row_identity who = {
-        .name = request->name,
-        .kind = request->kind.len == 0 ? tp_str_of("http") : request->kind,
-        .host = request->host,
-        .backend = request->backend,
-        .device = request->device,
-        .rank = request->rank,
-        .pid = request->pid,
-        .world_size = request->world_size,
-    };
+    struct tp_row_identity who = identity_of(request);
     struct tp_str job_name = request->job;
     struct tp_producer_list *list = NULL;
     struct tp_job *job = NULL;

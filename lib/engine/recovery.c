@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "core/filter.h"
 #include "engine/idempotency.h"
+#include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/matching.h"
 #include "engine/objects.h"
@@ -304,7 +305,7 @@ static int load_producer(const struct tp_row_producer *row, struct tp_err *err,
     tp_note_id(l->e, row->who.producer_id);
     p->registered_ns = row->registered_ns;
     p->seen_wall_ns = row->seen_ns;
-    p->has_synced = tp_match_is_live_kind(p);
+    p->has_synced = tp_match_is_live_kind(p) && !tp_kineto_is(p);
     /* Nobody could reach us while we were away: they get their time anew. */
     p->seen_mono_ns = l->now.mono_ns;
     l->found->producers++;
@@ -412,6 +413,7 @@ static void resume(struct loading *l, struct tp_trace *t)
         /* Without memory it gets its stream when it is asked to prepare. */
         tp_streams_restore(m, NULL);
     }
+    tp_kineto_resume(t, l->now);
     if (was_broken || t->is_broken)
         l->found->failed++;
     else

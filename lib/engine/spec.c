@@ -132,6 +132,8 @@ int tp_spec_init(struct tp_spec *out, const struct tp_trace_request *r,
     uint32_t *ranks;
     int rc = check(r, limits, problem, err);
 
+    if (rc == TP_OK)
+        rc = tp_kineto_options_read(r->kineto_json, &s.kineto_options, problem, err);
     if (rc != TP_OK)
         return rc;
     s.pool = tp_pool_new();
@@ -154,6 +156,8 @@ int tp_spec_init(struct tp_spec *out, const struct tp_trace_request *r,
     s.start_step = r->start == TP_START_STEP ? r->start_step : 0;
     s.duration_ms =
         cap(r->stop_duration_ms, limits->trace_duration_ms, &s.duration_is_capped);
+    s.kineto_duration_ms = r->stop_duration_ms == 0 ? TP_KINETO_DURATION_MS
+                                                    : s.duration_ms;
     s.steps = r->stop_steps;
     s.max_bytes = cap(r->stop_max_bytes, limits->trace_bytes, &s.max_bytes_is_capped);
     s.require = r->require;

@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "core/filter.h"
+#include "engine/kineto_options.h"
 #include "engine/traces.h"
 
 struct tp_buf;
@@ -48,6 +49,8 @@ struct tp_spec {
     const char *label;
     const char *metadata;
     const char *kineto;
+    struct tp_kineto_options kineto_options; /* what `kineto` says */
+    uint64_t kineto_duration_ms;             /* what Kineto processes record */
     const char *warnings[TP_SPEC_WARNINGS_MAX];
     size_t n_warnings;
 };

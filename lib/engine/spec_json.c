@@ -54,6 +54,7 @@ int tp_spec_encode(const struct tp_spec *s, struct tp_buf *out, struct tp_err *e
     tp_json_doc_member_u64(&d, "start_wall_ns", s->start_wall_ns);
     tp_json_doc_member_u64(&d, "start_step", s->start_step);
     tp_json_doc_member_u64(&d, "duration_ms", s->duration_ms);
+    tp_json_doc_member_u64(&d, "kineto_duration_ms", s->kineto_duration_ms);
     tp_json_doc_member_u64(&d, "steps", s->steps);
     tp_json_doc_member_u64(&d, "max_bytes", s->max_bytes);
     tp_json_doc_member_bool(&d, "duration_is_capped", s->duration_is_capped);
@@ -163,6 +164,14 @@ static void read_spec(struct json_object *o, struct tp_spec *s)
     s->label = read_text(o, "label", s->pool);
     s->metadata = read_text(o, "metadata", s->pool);
     s->kineto = read_text(o, "kineto", s->pool);
+    /* What was written was checked; an older version's may hold what is ignored. */
+    if (s->kineto == NULL ||
+        tp_kineto_options_read(tp_str_of(s->kineto), &s->kineto_options, NULL, NULL) !=
+            TP_OK)
+        tp_kineto_options_read((struct tp_str){0}, &s->kineto_options, NULL, NULL);
+    s->kineto_duration_ms = read_u64(o, "kineto_duration_ms");
+    if (s->kineto_duration_ms == 0)
+        s->kineto_duration_ms = TP_KINETO_DURATION_MS;
     read_warnings(o, s);
 }
 

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,8 +54,9 @@ static int32_t ancestors(int32_t *pids)
             text[0] = '\0';
         fclose(f);
         end = strrchr(text, ')');
-        if (end == NULL || sscanf(end, ") %*c %d", &pid) != 1)
+        if (end == NULL || strlen(end) < 5) /* ") S 1234" */
             break;
+        pid = (int)strtol(end + 4, NULL, 10);
     }
     return n;
 }

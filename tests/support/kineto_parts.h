@@ -71,7 +71,8 @@ void *kineto_profiler_run(void *arg);
 /* Open and bind the socket. Returns false with a message on standard error. */
 bool kineto_socket_open(struct kineto_client *c);
 
-/* Send one datagram with the retries of libkineto. Returns whether it counts as sent. */
+/* Send one datagram with the retries of libkineto. Returns whether that counts as
+ * sent. */
 bool kineto_send(struct kineto_client *c, const void *p, size_t n);
 
 /* Wait for an answer as long as libkineto does. Returns the bytes of its payload, -1 =

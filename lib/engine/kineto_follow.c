@@ -1,0 +1,262 @@
+/*
+ * kineto_follow.c - what becomes of the processes that were told to record.
+ *
+ * Nobody acknowledges anything. What is known comes from how a process asks (it says
+ * whether its profiler is busy), from its file (made when it takes the order, renamed
+ * when it is complete), and from the clock:
+ *
+ *   FOLDER --> READY --> ORDERED --> SERVED --> BEGUN --> (settled)
+ *
+ *   waiting: up to ORDERED    armed: SERVED    recording, flushing: BEGUN, by the clock
+ *
+ * A process that is idle after its end, or gone, and whose file does not come within
+ * GRACE_NS has none.
+ */
+#include <stdio.h>
+
+#include "base/err.h"
+#include "engine/kineto_model.h"
+#include "engine/life.h"
+
+#define GRACE_NS (3 * TP_KINETO_SECOND_NS)
+
+static bool is_kineto(const struct tp_member *m)
+{
+    return strcmp(m->who.kind, "kineto") == 0;
+}
+
+static void change(struct tp_member *m)
+{
+    m->is_dirty = true;
+    m->trace->has_member_news = true; /* the next tick writes it */
+    tp_life_touch(m->trace);
+}
+
+void tp_kineto_settle(struct tp_member *m, enum tp_member_state state,
+                      const char *reason)
+{
+    struct tp_producer *p = tp_kineto_producer(m);
+
+    if (p != NULL)
+        tp_kineto_disarm(p);
+    m->kineto.phase = TP_KINETO_PHASE_SETTLED;
+    m->kineto.needs_task = false;
+    m->state = state;
+    snprintf(m->reason, sizeof(m->reason), "%.120s", reason);
+    change(m);
+}
+
+bool tp_kineto_is_collecting(const struct tp_trace *t)
+{
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (is_kineto(t->members[i]) && tp_life_is_awaited(t->members[i]))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t start_ns(const struct tp_member *m, struct tp_now now)
+{
+    int64_t left = (int64_t)(m->kineto.start_wall_ns - now.wall_ns);
+
+    return (uint64_t)((int64_t)now.mono_ns + left);
+}
+
+/* UINT64_MAX when it records by iterations. */
+static uint64_t end_ns(const struct tp_member *m, struct tp_now now)
+{
+    if (m->trace->spec.kineto_options.iterations > 0)
+        return UINT64_MAX;
+    return start_ns(m, now) + m->kineto.duration_ms * TP_NS_PER_MS;
+}
+
+static void note_served(struct tp_member *m)
+{
+    if (m->kineto.phase != TP_KINETO_PHASE_ORDERED)
+        return;
+    m->kineto.phase = TP_KINETO_PHASE_SERVED;
+    m->state = TP_MEMBER_ARMED;
+    m->reason[0] = '\0';
+    change(m);
+}
+
+static void note_begun(struct tp_member *m)
+{
+    if (m->kineto.phase == TP_KINETO_PHASE_SERVED)
+        m->kineto.phase = TP_KINETO_PHASE_BEGUN;
+}
+
+/* It records for us no more, or never did: its file is there or will not be. */
+static bool is_through(const struct tp_member *m, const struct tp_kineto_target *news,
+                       struct tp_now now)
+{
+    uint64_t end = end_ns(m, now);
+
+    if ((news->news & TP_KINETO_NEWS_NEVER) != 0)
+        return true;
+    if ((news->news & TP_KINETO_NEWS_ENDED) != 0 && end == UINT64_MAX)
+        return true;
+    return end != UINT64_MAX && !news->is_busy && news->state != TP_KINETO_ARMED &&
+           news->rhythm.last_ns > end + TP_KINETO_SECOND_NS;
+}
+
+static void follow_served(struct tp_member *m, const struct tp_kineto_target *news,
+                          struct tp_now now)
+{
+    if ((news->news & TP_KINETO_NEWS_LATE) != 0 &&
+        news->served_ns > m->kineto.serve_until_ns) {
+        tp_kineto_settle(m, TP_MEMBER_REFUSED,
+                         "it read its request too late to start in time");
+        return;
+    }
+    if ((news->news & TP_KINETO_NEWS_BEGAN) != 0)
+        note_begun(m);
+    if (m->kineto.idle_ns == 0 && is_through(m, news, now))
+        m->kineto.idle_ns = now.mono_ns;
+}
+
+void tp_kineto_news(struct tp_member *m, const struct tp_kineto_target *news,
+                    struct tp_now now)
+{
+    if (m->kineto.phase == TP_KINETO_PHASE_SETTLED ||
+        m->kineto.phase == TP_KINETO_PHASE_NONE)
+        return;
+    if (news->state == TP_KINETO_GONE) {
+        m->kineto.gone_ns = now.mono_ns;
+        return;
+    }
+    m->kineto.gone_ns = 0;
+    if ((news->news & TP_KINETO_NEWS_SERVED) != 0)
+        note_served(m);
+    if (m->kineto.phase == TP_KINETO_PHASE_ORDERED &&
+        (news->news & TP_KINETO_NEWS_MISSED) != 0)
+        m->kineto.phase = TP_KINETO_PHASE_READY; /* and too late: see below */
+    if (m->kineto.phase >= TP_KINETO_PHASE_SERVED)
+        follow_served(m, news, now);
+    else if (now.mono_ns <= m->kineto.serve_until_ns || m->kineto.serve_until_ns == 0)
+        tp_kineto_arm(m, now);
+}
+
+/* One that has not been told anything yet, and by now cannot start in time. */
+static bool give_up_waiting(struct tp_member *m, struct tp_now now)
+{
+    const struct tp_producer *p = tp_kineto_producer(m);
+    uint64_t until = m->kineto.serve_until_ns;
+
+    if (until == 0)
+        until = start_ns(m, now);
+    if (m->kineto.phase >= TP_KINETO_PHASE_SERVED || now.mono_ns <= until)
+        return false;
+    if (p == NULL)
+        tp_kineto_settle(m, TP_MEMBER_LOST, "process ended");
+    else if (p->kineto->seen.is_busy)
+        tp_kineto_settle(m, TP_MEMBER_REFUSED,
+                         "busy: the application is profiling itself");
+    else
+        tp_kineto_settle(m, TP_MEMBER_REFUSED,
+                         "it asked too late to start with the others");
+    return true;
+}
+
+/* One whose file is overdue. */
+static bool give_up_file(struct tp_member *m, struct tp_now now)
+{
+    const struct tp_kineto_part *part = &m->kineto;
+
+    if (part->has_file)
+        return false;
+    if (part->gone_ns != 0 && now.mono_ns - part->gone_ns >= GRACE_NS) {
+        tp_kineto_settle(m, TP_MEMBER_LOST, "process ended");
+        return true;
+    }
+    if (part->idle_ns == 0 || now.mono_ns - part->idle_ns < GRACE_NS)
+        return false;
+    if (part->has_begun_file)
+        tp_kineto_settle(m, TP_MEMBER_LOST,
+                         "no file: the recording was cut short in the process");
+    else if (part->phase == TP_KINETO_PHASE_BEGUN)
+        tp_kineto_settle(m, TP_MEMBER_LOST, "no file: the process wrote none");
+    else
+        tp_kineto_settle(m, TP_MEMBER_LOST, "no file: the process dropped the request");
+    return true;
+}
+
+/* armed, recording and flushing, as the clock has it. */
+static void keep_time(struct tp_member *m, struct tp_now now)
+{
+    enum tp_member_state state = TP_MEMBER_ARMED;
+
+    if (m->kineto.phase != TP_KINETO_PHASE_BEGUN)
+        return;
+    if (now.mono_ns >= start_ns(m, now))
+        state = TP_MEMBER_RECORDING;
+    if (m->kineto.has_file || now.mono_ns >= end_ns(m, now))
+        state = TP_MEMBER_FLUSHING;
+    if (state == m->state)
+        return;
+    m->state = state;
+    snprintf(m->reason, sizeof(m->reason), "%s",
+             state == TP_MEMBER_FLUSHING ? "collecting" : "");
+    change(m);
+}
+
+/* The next moment at which one of the above has something to say. */
+static uint64_t next_of(const struct tp_member *m, struct tp_now now)
+{
+    const struct tp_kineto_part *part = &m->kineto;
+    const uint64_t times[] = {
+        part->phase < TP_KINETO_PHASE_SERVED ? part->serve_until_ns + 1 : UINT64_MAX,
+        start_ns(m, now), end_ns(m, now),
+        part->idle_ns == 0 ? UINT64_MAX : part->idle_ns + GRACE_NS,
+        part->gone_ns == 0 ? UINT64_MAX : part->gone_ns + GRACE_NS};
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        if (times[i] > now.mono_ns && times[i] < next)
+            next = times[i];
+    }
+    return next;
+}
+
+/* Iterations have no end that is known beforehand: the trace ends with its files. */
+static void stop_when_done(struct tp_trace *t, struct tp_now now)
+{
+    size_t n = 0;
+
+    if (t->session.state != TP_SESSION_RECORDING ||
+        t->spec.kineto_options.iterations == 0)
+        return;
+    for (size_t i = 0; i < t->n_members; i++) {
+        const struct tp_member *m = t->members[i];
+
+        if (m->state == TP_MEMBER_WAITING || tp_life_is_awaited(m))
+            return;
+        n += is_kineto(m) && m->state != TP_MEMBER_UNMATCHED;
+    }
+    if (n > 0)
+        tp_life_stop(t, "all Kineto processes are done", now, NULL);
+}
+
+uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now)
+{
+    uint64_t next = UINT64_MAX, version = t->version;
+
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+        uint64_t at;
+
+        if (!is_kineto(m) || m->kineto.phase == TP_KINETO_PHASE_NONE ||
+            m->kineto.phase == TP_KINETO_PHASE_SETTLED || give_up_waiting(m, now) ||
+            give_up_file(m, now))
+            continue;
+        keep_time(m, now);
+        at = next_of(m, now);
+        next = at < next ? at : next;
+    }
+    if (version != t->version || t->has_kineto_news) {
+        t->has_kineto_news = false;
+        stop_when_done(t, now);
+        tp_life_advance(t, now);
+    }
+    return next;
+}

@@ -1,0 +1,107 @@
+/*
+ * kineto_model.h - what the engine keeps about Kineto processes, and who does what.
+ *
+ *   kineto.c          datagrams in; processes become producers
+ *   kineto_arm.c      which can take part, when they start, what they are told
+ *   kineto_follow.c   what becomes of those that were told
+ *   kineto_tasks.c    what needs files
+ *
+ * A link is a live process; it outlives neither the process nor the engine. Lock order:
+ * the control lock, then `lock` of struct tp_kineto, which guards the table only.
+ * Everything else here is guarded by the control lock.
+ */
+#ifndef TP_ENGINE_KINETO_MODEL_H
+#define TP_ENGINE_KINETO_MODEL_H
+
+#include "engine/model.h"
+#include "kineto/table.h"
+
+#define TP_START_LEAD_NS UINT64_C(100000000) /* from the move to a planned start */
+#define TP_KINETO_COLLECT_NS UINT64_C(600000000000) /* for files, after the stop */
+
+struct tp_kineto {
+    struct tp_kineto_opts opts;
+    struct tp_lock lock; /* guards table */
+    struct tp_kineto_table *table;
+    struct tp_strmap links; /* 8 bytes of target id -> struct tp_kineto_link */
+    bool has_tasks;         /* somebody may need one */
+    uint64_t last_tidy_ns;
+};
+
+struct tp_kineto_link {
+    struct tp_kineto_target seen; /* as of its last news */
+    struct tp_producer *producer; /* NULL = not registered yet */
+    bool needs_describe;          /* a task is to be given */
+    bool is_described;            /* it was given */
+};
+
+/*
+ * producers.c: register a producer, or renew it, with the control lock held; it joins
+ * no trace. Errors as tp_engine_producer_register().
+ */
+int tp_producer_enroll(struct tp_engine *e, const struct tp_producer_request *request,
+                       struct tp_now now, struct tp_producer **out, struct tp_err *err);
+
+/* Whether a producer is a Kineto process. */
+bool tp_kineto_is(const struct tp_producer *p);
+
+/* The producer of a member when it is a live Kineto process in this trace, or NULL. */
+struct tp_producer *tp_kineto_producer(const struct tp_member *m);
+
+/* Make what tp_engine_new() needs; nothing when opts is NULL. TP_ENOMEM. */
+int tp_kineto_open(struct tp_engine *e, const struct tp_kineto_opts *opts,
+                   struct tp_err *err);
+
+/* Release it. */
+void tp_kineto_close(struct tp_engine *e);
+
+/* Its producer is about to be released. */
+void tp_kineto_unlink(struct tp_producer *p);
+
+/*
+ * Whether a Kineto process can take part in t now; true for other producers.
+ *
+ * reason  TP_MATCH_REASON_BYTES; when not: why.
+ */
+bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *reason);
+
+/* How many members are Kineto processes that wait for their order. */
+size_t tp_kineto_waiting(const struct tp_trace *t);
+
+/*
+ * The earliest start that all waiting members can keep, in wall nanoseconds, whole
+ * milliseconds; 0 when there is none of them.
+ */
+uint64_t tp_kineto_plan(const struct tp_trace *t, struct tp_now now);
+
+/* The trace knows its start: members without an order get one when their folder is
+ * there. */
+void tp_kineto_begin(struct tp_trace *t, struct tp_now now);
+
+/* After a restart: what was waited for is waited for again. */
+void tp_kineto_resume(struct tp_trace *t, struct tp_now now);
+
+/* Lay an order down for a member, if it waits for one and its folder is there. */
+void tp_kineto_arm(struct tp_member *m, struct tp_now now);
+
+/* The trace is over, or the member is out of it: its order is taken back. */
+void tp_kineto_disarm(struct tp_producer *p);
+
+/* Whether the trace waits for files. */
+bool tp_kineto_is_collecting(const struct tp_trace *t);
+
+/* Bring the news of a process to the member that it is. */
+void tp_kineto_news(struct tp_member *m, const struct tp_kineto_target *news,
+                    struct tp_now now);
+
+/* Let time pass for a trace. Returns when to look again. */
+uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now);
+
+/* A member is out of it: state and reason, and its trace goes on as far as it can. */
+void tp_kineto_settle(struct tp_member *m, enum tp_member_state state,
+                      const char *reason);
+
+/* The name of a member's folder in trace_dir. out has 256 bytes. */
+void tp_kineto_folder(const struct tp_member *m, char *out);
+
+#endif

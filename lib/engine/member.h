@@ -1,0 +1,73 @@
+/*
+ * member.h - what ties a producer to a trace: how far it is, and what it says.
+ *
+ * Part of model.h, for the files of this room only; guarded by the control lock.
+ */
+#ifndef TP_ENGINE_MEMBER_H
+#define TP_ENGINE_MEMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/counts.h"
+#include "core/type_counts.h"
+#include "engine/identity.h"
+
+struct tp_producer;
+struct tp_trace;
+
+enum tp_member_state {
+    TP_MEMBER_UNMATCHED,
+    TP_MEMBER_WAITING,
+    TP_MEMBER_ARMED,
+    TP_MEMBER_RECORDING,
+    TP_MEMBER_FLUSHING,
+    TP_MEMBER_DONE,
+    TP_MEMBER_REFUSED,
+    TP_MEMBER_LOST,
+    TP_MEMBER_STATES
+};
+
+/* How far a Kineto process is in a trace; see kineto_follow.c. */
+enum tp_kineto_phase {
+    TP_KINETO_PHASE_NONE,
+    TP_KINETO_PHASE_FOLDER, /* its folder is being made */
+    TP_KINETO_PHASE_READY,  /* it could be told */
+    TP_KINETO_PHASE_ORDERED,
+    TP_KINETO_PHASE_SERVED,
+    TP_KINETO_PHASE_BEGUN, /* it has taken the order */
+    TP_KINETO_PHASE_SETTLED
+};
+
+struct tp_kineto_part {
+    enum tp_kineto_phase phase;
+    bool needs_task;     /* a folder is to be made and watched */
+    bool has_begun_file; /* the process has opened its file */
+    bool has_file;       /* it is complete and being read */
+    uint64_t start_wall_ns, duration_ms;
+    uint64_t serve_until_ns; /* monotonic; 0 = no order was made */
+    uint64_t idle_ns;        /* since when it is through; 0 = it is not */
+    uint64_t gone_ns;        /* since when it is gone; 0 = it is not */
+};
+
+struct tp_member {
+    struct tp_trace *trace;
+    struct tp_producer *producer; /* while it takes part: its member is this one */
+    struct tp_identity who;
+    enum tp_member_state state;
+    char reason[128];
+    uint32_t stream_no;
+    uint64_t step, base_step;
+    uint64_t started_ns; /* server's clock */
+    bool is_unsure; /* since a restart: it may have got further than its row says */
+    uint64_t n_bad_batches; /* that could not be read, or were for another stream */
+    struct tp_counts reported;
+    struct tp_type_counts types; /* the same by type; stored: after its seal */
+    bool has_clock;
+    int64_t clock_offset_ns;
+    uint64_t clock_error_ns;
+    bool is_dirty; /* differs from its row */
+    struct tp_kineto_part kineto;
+};
+
+#endif
