@@ -24,6 +24,7 @@
 #include "server/clock.h"
 #include "server/embed.h"
 #include "server/http.h"
+#include "server/kineto_side.h"
 #include "server/peers.h"
 #include "server/size_cache.h"
 #include "server/waiters.h"
@@ -135,6 +136,9 @@ static int open_engine(struct tp_app *app, struct tp_err *err)
         return rc;
     opts.blobs = app->blobs;
     opts.store = app->store;
+    rc = tp_kineto_side_new(app, &app->kineto, &opts.kineto, err);
+    if (rc != TP_OK)
+        return rc;
     rc = tp_engine_new(&opts, tp_clock_now(), &app->engine, &recovery, err);
     if (rc == TP_OK)
         log_recovery(app, &recovery);
@@ -299,6 +303,7 @@ int tp_app_start(struct tp_app *app, const struct tp_config *config, struct tp_e
     if (rc != TP_OK)
         return rc;
     fill_service(app);
+    tp_kineto_side_start(app->kineto);
     rc = tp_http_start(app, &app->http, err);
     if (rc == TP_OK)
         rc = write_ready_file(app, err);
@@ -327,12 +332,14 @@ void tp_app_stop(struct tp_app *app)
         tp_waiters_drain(app->waiters);
         wait_for_requests(app);
     }
+    tp_kineto_side_stop(app->kineto);
     /* Slow calls are suspended connections: all of them must end first. */
     tp_workers_stop(app->workers);
     tp_http_stop(app->http);
     tp_waiters_stop(app->waiters);
     tp_waiters_free(app->waiters);
     tp_workers_free(app->workers);
+    tp_kineto_side_free(app->kineto);
     tp_listen_close(&app->listeners);
     tp_engine_free(app->engine);
     tp_store_close(app->store);

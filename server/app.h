@@ -30,6 +30,7 @@ struct tp_app {
     struct tp_workers *workers;
     struct tp_http *http;
     struct tp_size_cache *sizes;
+    struct tp_kineto_side *kineto;
     int lock_fd; /* of the data directory; -1 = none */
     bool has_ready_file;
     _Atomic bool is_stopping;

@@ -50,6 +50,19 @@ static const struct setting settings[] = {
      "a further name in Host headers that is this service; repeatable"},
     {"allow-origin", LIST, AT(allow_origin), "ORIGIN", NULL, NULL,
      "a web origin whose pages may call this service; repeatable"},
+    {"kineto-socket", TEXT, AT(kineto_socket), "NAME", "dynolog", NULL,
+     "the abstract socket that PyTorch processes with KINETO_USE_DAEMON look for; "
+     "empty "
+     "= none"},
+    {"kineto-socket-dir", LIST, AT(kineto_dirs), "DIR", NULL, NULL,
+     "a directory for such a socket, as KINETO_IPC_SOCKET_DIR of the processes; "
+     "repeatable"},
+    {"kineto-trace-dir", TEXT, AT(kineto_trace_dir), "DIR", "", NULL,
+     "where those processes leave their files until they are taken over; must be below "
+     "/tmp or their KINETO_ONDEMAND_TRACE_DIR (default /tmp/traceplane-UID)"},
+    {"kineto-allow-uid", LIST, AT(kineto_uids), "UID", NULL, NULL,
+     "a user besides our own whose PyTorch processes may be traced, or any; "
+     "repeatable"},
     {"ready-file", TEXT, AT(ready_file), "PATH", "", NULL,
      "write the addresses to PATH, a line each, when listening"},
     {"log-level", TEXT, AT(log_level), "LEVEL", "info", "error|warning|info|debug",

@@ -33,6 +33,10 @@ struct tp_config {
     struct tp_config_list listen;       /* empty: the default address, v4 and v6 */
     struct tp_config_list allow_host;   /* further Host names that are ours */
     struct tp_config_list allow_origin; /* web origins that may call us */
+    struct tp_config_list kineto_dirs;  /* with a Kineto socket each */
+    struct tp_config_list kineto_uids; /* whose processes may be traced: ours besides */
+    char *kineto_socket;               /* abstract name; empty = none */
+    char *kineto_trace_dir;            /* empty: made from the user */
     char *data_dir;
     char *store;                /* sqlite:PATH, or empty for a file in data_dir */
     char *on_collision;         /* "reject", "probe" */

@@ -16,7 +16,7 @@ BINARY = os.path.join(ROOT, os.environ.get("TRACEPLANED", "build/traceplaned"))
 class Service:
     def __enter__(self):
         self.data = tempfile.mkdtemp(prefix="traceplane-corpus-")
-        self.process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:0", "--data-dir", self.data],
+        self.process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:0", "--kineto-socket", "", "--data-dir", self.data],
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             found = re.search(r"http://127\.0\.0\.1:(\d+)", line)

@@ -40,7 +40,7 @@ export class Server {
     s.ownsData = dataDir === null;
     s.dataDir = dataDir ?? temporaryFolder();
     s.log = '';
-    s.process = spawn(BINARY, ['--listen', '127.0.0.1:0', '--data-dir', s.dataDir, ...args], {
+    s.process = spawn(BINARY, ['--listen', '127.0.0.1:0', '--kineto-socket', '', '--data-dir', s.dataDir, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     });

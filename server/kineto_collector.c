@@ -1,0 +1,393 @@
+/*
+ * kineto_collector.c - tasks of the engine, folders that are watched, files that come.
+ *
+ *   task FOLDER --> folder made, watched --> file begun --> file complete --> a worker
+ *   reads it --> reported --> no longer wanted --> folder removed
+ *
+ * Only the thread touches the list of watches. A worker has a copy of what it needs and
+ * says by an atomic flag that it is done, so that a folder is not removed under it.
+ */
+#include "server/kineto_collector.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/engine.h"
+#include "server/clock.h"
+#include "server/kineto_folder.h"
+#include "server/kineto_process.h"
+#include "server/kineto_upload.h"
+#include "server/workers.h"
+
+#define MS_NS UINT64_C(1000000)
+#define GATHER_NS (5 * MS_NS) /* news of many processes at once are one step */
+#define BUSY_NS (50 * MS_NS)  /* between steps while folders are watched */
+#define IDLE_NS (1000 * MS_NS)
+#define LOOK_NS (1000 * MS_NS) /* inotify may miss: a remote file system */
+#define TASK_NS (50 * MS_NS)   /* new traces are looked for so often */
+
+/* A file on its way into its trace. */
+struct upload {
+    struct tp_kineto_collector *collector;
+    char trace_id[TP_TRACE_ID_BYTES], producer_id[TP_TRACE_ID_BYTES];
+    char name[256];
+    int fd;
+    _Atomic bool is_done;
+};
+
+struct watch {
+    struct watch *next;
+    struct tp_kineto_task task;
+    int fd, wd;
+    bool has_begun;
+    bool is_through;       /* its file was found: nothing more is looked for */
+    struct upload *upload; /* NULL = none yet */
+};
+
+struct tp_kineto_collector {
+    struct tp_kineto_collector_opts opts;
+    int home_fd; /* -1: unusable, see home_error */
+    char home_error[256];
+    int inotify_fd, wake_fd;
+    struct watch *watches;
+    pthread_t thread;
+    bool has_thread;
+    _Atomic bool is_stopping;
+    _Atomic bool is_poked;
+    bool has_targets; /* somebody asked lately */
+};
+
+static void report(struct tp_kineto_collector *c, const struct tp_kineto_task *task,
+                   enum tp_kineto_event event, const char *text)
+{
+    tp_engine_kineto_report(c->opts.engine, task->trace_id, task->producer_id, event,
+                            text, tp_clock_now());
+    if (c->opts.on_change != NULL)
+        c->opts.on_change(c->opts.arg);
+}
+
+static void describe(struct tp_kineto_collector *c, const struct tp_kineto_task *task)
+{
+    struct tp_kineto_description description = {.rank = -1};
+    struct tp_kineto_process process;
+
+    tp_kineto_process_read(task->pid, task->uid, &process);
+    description.job = tp_str_of(process.job);
+    description.rank = process.rank;
+    description.world_size = process.world_size;
+    /* When it fails, the next request of the process makes another task. */
+    (void)tp_engine_kineto_describe(c->opts.engine, task->target, &description,
+                                    tp_clock_now(), NULL);
+    c->has_targets = true;
+}
+
+static void fail_folder(struct tp_kineto_collector *c,
+                        const struct tp_kineto_task *task, const char *why)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "no file: %.140s", why);
+    report(c, task, TP_KINETO_FOLDER_FAILED, text);
+}
+
+static void make_folder(struct tp_kineto_collector *c,
+                        const struct tp_kineto_task *task)
+{
+    char path[1400];
+    struct tp_err err = {0};
+    struct watch *w;
+
+    if (c->home_fd < 0) {
+        fail_folder(c, task, c->home_error);
+        return;
+    }
+    w = calloc(1, sizeof(*w));
+    if (w == NULL) {
+        fail_folder(c, task, "no memory to watch its folder");
+        return;
+    }
+    w->task = *task;
+    if (tp_kineto_folder_make(c->home_fd, task->folder, task->uid, task->gid, &w->fd,
+                              &err) != TP_OK) {
+        fail_folder(c, task, err.message);
+        free(w);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/%s", c->opts.trace_dir, task->folder);
+    w->wd = inotify_add_watch(c->inotify_fd, path,
+                              IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW);
+    w->next = c->watches;
+    c->watches = w;
+    report(c, task, TP_KINETO_FOLDER_READY, NULL);
+}
+
+static void do_tasks(struct tp_kineto_collector *c)
+{
+    struct tp_kineto_task task;
+
+    while (!c->is_stopping && tp_engine_kineto_next_task(c->opts.engine, &task)) {
+        if (task.kind == TP_KINETO_TASK_DESCRIBE)
+            describe(c, &task);
+        else
+            make_folder(c, &task);
+    }
+}
+
+/* On a worker. */
+static void run_upload(void *arg)
+{
+    struct upload *u = arg;
+    struct tp_kineto_collector *c = u->collector;
+    const struct tp_kineto_file file = {u->trace_id, u->producer_id, u->name, u->fd};
+    char note[160] = "", text[200];
+    struct tp_err err = {0};
+    int rc = tp_kineto_upload(c->opts.engine, &file, note, sizeof(note), &err);
+
+    snprintf(text, sizeof(text), "no file: %.180s", err.message);
+    tp_engine_kineto_report(c->opts.engine, u->trace_id, u->producer_id,
+                            rc == TP_OK ? TP_KINETO_FILE_TAKEN : TP_KINETO_FILE_REFUSED,
+                            rc == TP_OK ? note : text, tp_clock_now());
+    close(u->fd);
+    atomic_store(&u->is_done, true);
+    if (c->opts.on_change != NULL)
+        c->opts.on_change(c->opts.arg);
+    tp_kineto_collector_poke(c);
+}
+
+static void refuse_file(struct tp_kineto_collector *c, struct watch *w, const char *why)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "no file: %.140s", why);
+    report(c, &w->task, TP_KINETO_FILE_REFUSED, text);
+}
+
+static void take_file(struct tp_kineto_collector *c, struct watch *w, const char *name)
+{
+    struct upload *u = calloc(1, sizeof(*u));
+    struct tp_err err = {0};
+    uint64_t bytes;
+
+    w->is_through = true;
+    if (u == NULL) {
+        refuse_file(c, w, "no memory to read it");
+        return;
+    }
+    u->collector = c;
+    memcpy(u->trace_id, w->task.trace_id, sizeof(u->trace_id));
+    memcpy(u->producer_id, w->task.producer_id, sizeof(u->producer_id));
+    snprintf(u->name, sizeof(u->name), "%s", name);
+    if (tp_kineto_file_open(w->fd, name, w->task.uid, &u->fd, &bytes, &err) != TP_OK) {
+        refuse_file(c, w, err.message);
+        free(u);
+        return;
+    }
+    report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
+    if (tp_workers_post(c->opts.workers, run_upload, u, &err) != TP_OK) {
+        refuse_file(c, w, err.message);
+        close(u->fd);
+        free(u);
+        return;
+    }
+    w->upload = u;
+}
+
+static void look(struct tp_kineto_collector *c, struct watch *w)
+{
+    struct tp_kineto_found found;
+
+    if (w->is_through || tp_kineto_folder_look(w->fd, &found, NULL) != TP_OK)
+        return;
+    if (found.has_begun && !w->has_begun) {
+        w->has_begun = true;
+        report(c, &w->task, TP_KINETO_FILE_BEGUN, NULL);
+    }
+    if (found.name[0] != '\0')
+        take_file(c, w, found.name);
+    else if (!tp_kineto_process_is_there(w->task.pid))
+        report(c, &w->task, TP_KINETO_PROCESS_ENDED, NULL);
+}
+
+static void free_watch(struct tp_kineto_collector *c, struct watch *w)
+{
+    if (w->wd >= 0)
+        inotify_rm_watch(c->inotify_fd, w->wd);
+    tp_kineto_folder_remove(c->home_fd, w->task.folder, w->fd);
+    free(w->upload);
+    free(w);
+}
+
+/* Let go what nobody waits for any more. */
+static void drop_unwanted(struct tp_kineto_collector *c)
+{
+    struct watch **at = &c->watches;
+
+    while (*at != NULL) {
+        struct watch *w = *at;
+
+        if ((w->upload != NULL && !w->upload->is_done) ||
+            tp_engine_kineto_is_wanted(c->opts.engine, w->task.trace_id,
+                                       w->task.producer_id)) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        free_watch(c, w);
+    }
+}
+
+static void read_inotify(struct tp_kineto_collector *c)
+{
+    union {
+        struct inotify_event align;
+        char bytes[16384];
+    } buffer;
+    ssize_t n;
+
+    while ((n = read(c->inotify_fd, buffer.bytes, sizeof(buffer.bytes))) > 0) {
+        for (ssize_t at = 0; at < n;) {
+            struct inotify_event e;
+
+            memcpy(&e, buffer.bytes + at, sizeof(e));
+            for (struct watch *w = c->watches; w != NULL; w = w->next) {
+                if (w->wd == e.wd)
+                    look(c, w);
+            }
+            at += (ssize_t)(sizeof(e) + e.len);
+        }
+    }
+}
+
+static void wait_events(struct tp_kineto_collector *c, uint64_t ns)
+{
+    struct pollfd fds[2] = {{c->wake_fd, POLLIN, 0}, {c->inotify_fd, POLLIN, 0}};
+    uint64_t ignored;
+
+    if (poll(fds, 2, (int)((ns + MS_NS - 1) / MS_NS)) <= 0)
+        return;
+    if ((fds[0].revents & POLLIN) != 0 &&
+        read(c->wake_fd, &ignored, sizeof(ignored)) < 0)
+        return;
+    if ((fds[1].revents & POLLIN) != 0)
+        read_inotify(c);
+}
+
+static void *run(void *arg)
+{
+    struct tp_kineto_collector *c = arg;
+    uint64_t looked_ns = 0;
+
+    while (!c->is_stopping) {
+        struct tp_now now = tp_clock_now();
+        uint64_t next, wait_ns = c->has_targets ? TASK_NS : IDLE_NS;
+
+        atomic_store(&c->is_poked, false);
+        next = tp_engine_kineto_run(c->opts.engine, now);
+        do_tasks(c);
+        if (now.mono_ns - looked_ns >= LOOK_NS) {
+            looked_ns = now.mono_ns;
+            for (struct watch *w = c->watches; w != NULL; w = w->next)
+                look(c, w);
+        }
+        drop_unwanted(c);
+        if (next != UINT64_MAX && next < now.mono_ns + wait_ns)
+            wait_ns = next > now.mono_ns + MS_NS ? next - now.mono_ns : MS_NS;
+        wait_events(c, wait_ns);
+        if (c->is_poked && !c->is_stopping)
+            usleep(GATHER_NS / 1000);
+    }
+    return NULL;
+}
+
+void tp_kineto_collector_poke(struct tp_kineto_collector *c)
+{
+    const uint64_t one = 1;
+
+    if (atomic_exchange(&c->is_poked, true))
+        return;
+    if (write(c->wake_fd, &one, sizeof(one)) < 0)
+        return; /* it is full, so the thread will wake up */
+}
+
+static bool wants_folder(void *arg, const char *name)
+{
+    struct tp_kineto_collector *c = arg;
+    char trace_id[TP_TRACE_ID_BYTES] = "", producer_id[TP_TRACE_ID_BYTES] = "";
+    size_t n = TP_TRACE_ID_BYTES - 1;
+
+    if (strlen(name) != 2 * n + 1 || name[n] != '-')
+        return true; /* not one of ours */
+    memcpy(trace_id, name, n);
+    memcpy(producer_id, name + n + 1, n);
+    return tp_engine_kineto_is_wanted(c->opts.engine, trace_id, producer_id);
+}
+
+int tp_kineto_collector_start(const struct tp_kineto_collector_opts *opts,
+                              struct tp_kineto_collector **out, struct tp_err *err)
+{
+    struct tp_kineto_collector *c = calloc(1, sizeof(*c));
+    struct tp_err home = {0};
+
+    if (c == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for the Kineto collector");
+    c->opts = *opts;
+    c->home_fd = -1;
+    if (tp_kineto_home_open(opts->trace_dir, &c->home_fd, &home) != TP_OK)
+        snprintf(c->home_error, sizeof(c->home_error), "%.250s", home.message);
+    else
+        tp_kineto_home_tidy(c->home_fd, wants_folder, c);
+    c->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->inotify_fd < 0 || c->wake_fd < 0 ||
+        pthread_create(&c->thread, NULL, run, c) != 0) {
+        tp_kineto_collector_free(c);
+        return tp_fail(err, TP_EIO, "cannot start the thread for Kineto files: %m");
+    }
+    pthread_setname_np(c->thread, "kineto-collect");
+    c->has_thread = true;
+    *out = c;
+    return TP_OK;
+}
+
+void tp_kineto_collector_stop(struct tp_kineto_collector *c)
+{
+    if (c == NULL || !c->has_thread)
+        return;
+    atomic_store(&c->is_stopping, true);
+    atomic_store(&c->is_poked, false);
+    tp_kineto_collector_poke(c);
+    pthread_join(c->thread, NULL);
+    c->has_thread = false;
+}
+
+void tp_kineto_collector_free(struct tp_kineto_collector *c)
+{
+    if (c == NULL)
+        return;
+    /* The folders stay: a trace that goes on after the restart looks into them. */
+    while (c->watches != NULL) {
+        struct watch *w = c->watches;
+
+        c->watches = w->next;
+        close(w->fd);
+        free(w->upload);
+        free(w);
+    }
+    if (c->inotify_fd >= 0)
+        close(c->inotify_fd);
+    if (c->wake_fd >= 0)
+        close(c->wake_fd);
+    if (c->home_fd >= 0)
+        close(c->home_fd);
+    free(c);
+}

@@ -1,0 +1,208 @@
+#include "server/kineto_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define HOME_MODE 0711  /* others go through it, and neither list nor write */
+#define OWN_MODE 0700   /* of a process of our user, or when we may give it away */
+#define OTHER_MODE 0733 /* of another user's: it makes files, and lists none */
+#define COMPLETE ".json"
+#define BEGUN ".tmp"
+
+static int make_home(const char *path, struct tp_err *err)
+{
+    if (mkdir(path, HOME_MODE) == 0 || errno == EEXIST)
+        return TP_OK;
+    return tp_fail(err, TP_EIO, "cannot make '%.200s': %m", path);
+}
+
+/* Ours, and nobody else's to write in. */
+static int check_home(int fd, const char *path, struct tp_err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return tp_fail(err, TP_EIO, "cannot look at '%.200s': %m", path);
+    if (st.st_uid != geteuid())
+        return tp_fail(err, TP_EDENIED, "'%.200s' belongs to user %u", path,
+                       (unsigned)st.st_uid);
+    if ((st.st_mode & 07777) != HOME_MODE && fchmod(fd, HOME_MODE) != 0)
+        return tp_fail(err, TP_EDENIED, "'%.200s' may be written to by others", path);
+    return TP_OK;
+}
+
+int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err)
+{
+    char above[1024];
+    const char *slash = strrchr(path, '/');
+    int home, rc = TP_OK;
+
+    if (*path != '/' || strlen(path) >= sizeof(above))
+        return tp_fail(err, TP_EIO, "'%.200s' is no absolute path", path);
+    snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+    if (above[0] != '\0' && access(above, F_OK) != 0)
+        rc = make_home(above, err);
+    if (rc == TP_OK)
+        rc = make_home(path, err);
+    if (rc != TP_OK)
+        return rc;
+    home = open(path, DIR_FLAGS);
+    if (home < 0)
+        return tp_fail(err, errno == ELOOP || errno == ENOTDIR ? TP_EDENIED : TP_EIO,
+                       "cannot open '%.200s': %m", path);
+    rc = check_home(home, path, err);
+    if (rc != TP_OK) {
+        close(home);
+        return rc;
+    }
+    *fd = home;
+    return TP_OK;
+}
+
+static int give_away(int fd, uint32_t uid, uint32_t gid)
+{
+    if (uid == geteuid())
+        return fchmod(fd, OWN_MODE);
+    if (geteuid() != 0)
+        return fchmod(fd, OTHER_MODE);
+    if (fchmod(fd, OWN_MODE) != 0)
+        return -1;
+    return fchown(fd, uid, gid);
+}
+
+int tp_kineto_folder_make(int home_fd, const char *name, uint32_t uid, uint32_t gid,
+                          int *fd, struct tp_err *err)
+{
+    struct stat st;
+    int folder;
+
+    if (mkdirat(home_fd, name, OWN_MODE) != 0 && errno != EEXIST)
+        return tp_fail(err, TP_EIO, "cannot make a folder for it: %m");
+    folder = openat(home_fd, name, DIR_FLAGS);
+    if (folder < 0 || fstat(folder, &st) != 0) {
+        tp_fail(err, TP_EIO, "cannot open the folder for it: %m");
+        goto fail;
+    }
+    if (st.st_uid != geteuid() && st.st_uid != uid) {
+        tp_fail(err, TP_EDENIED, "the folder for it belongs to user %u",
+                (unsigned)st.st_uid);
+        goto fail;
+    }
+    if (st.st_uid == geteuid() && give_away(folder, uid, gid) != 0) {
+        tp_fail(err, TP_EIO, "cannot give user %u a folder: %m", uid);
+        goto fail;
+    }
+    *fd = folder;
+    return TP_OK;
+
+fail:
+    if (folder >= 0)
+        close(folder);
+    return err == NULL ? TP_EIO : err->code;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+/* A stream of the entries of fd, which stays open. */
+static DIR *list(int fd)
+{
+    int copy = openat(fd, ".", DIR_FLAGS);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+
+    if (dir == NULL && copy >= 0)
+        close(copy);
+    return dir;
+}
+
+int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *err)
+{
+    DIR *dir = list(fd);
+    const struct dirent *entry;
+
+    if (dir == NULL)
+        return tp_fail(err, TP_EIO, "cannot list the folder of a process: %m");
+    memset(out, 0, sizeof(*out));
+    while ((entry = readdir(dir)) != NULL) {
+        if (ends_with(entry->d_name, BEGUN))
+            out->has_begun = true;
+        else if (ends_with(entry->d_name, COMPLETE))
+            snprintf(out->name, sizeof(out->name), "%s", entry->d_name);
+    }
+    closedir(dir);
+    return TP_OK;
+}
+
+int tp_kineto_file_open(int fd, const char *name, uint32_t uid, int *file_fd,
+                        uint64_t *bytes, struct tp_err *err)
+{
+    int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    int rc = TP_OK;
+
+    if (file < 0 && errno == ELOOP)
+        return tp_fail(err, TP_EDENIED, "the file is a link");
+    if (file < 0 || fstat(file, &st) != 0)
+        rc = tp_fail(err, TP_EIO, "the file cannot be opened: %m");
+    else if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+        rc = tp_fail(err, TP_EDENIED, "the file is no plain file with one name");
+    else if (st.st_uid != uid)
+        rc = tp_fail(err, TP_EDENIED, "the file belongs to user %u",
+                     (unsigned)st.st_uid);
+    else if (st.st_size == 0)
+        rc = tp_fail(err, TP_EINVAL, "the file is empty");
+    if (rc != TP_OK) {
+        if (file >= 0)
+            close(file);
+        return rc;
+    }
+    *file_fd = file;
+    *bytes = (uint64_t)st.st_size;
+    return TP_OK;
+}
+
+void tp_kineto_folder_remove(int home_fd, const char *name, int fd)
+{
+    DIR *dir = list(fd);
+    const struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(fd, entry->d_name, 0);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    unlinkat(home_fd, name, AT_REMOVEDIR);
+    close(fd);
+}
+
+void tp_kineto_home_tidy(int home_fd, bool (*wants)(void *arg, const char *name),
+                         void *arg)
+{
+    DIR *dir = list(home_fd);
+    const struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        int fd;
+
+        if (entry->d_name[0] == '.' || wants(arg, entry->d_name))
+            continue;
+        fd = openat(home_fd, entry->d_name, DIR_FLAGS);
+        if (fd >= 0)
+            tp_kineto_folder_remove(home_fd, entry->d_name, fd);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}

@@ -1,0 +1,203 @@
+#include "server/kineto_side.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "engine/engine.h"
+#include "server/app.h"
+#include "server/kineto_collector.h"
+#include "server/kineto_socket.h"
+#include "server/listener_kineto.h"
+#include "server/waiters.h"
+
+#define DIR_BYTES 900 /* what is behind it must fit into a path of libkineto */
+
+struct tp_kineto_side {
+    struct tp_app *app;
+    struct tp_kineto_opts opts;
+    char root[DIR_BYTES];
+    char trace_dir[DIR_BYTES + 32];
+    struct tp_kineto_listener *listener;
+    struct tp_kineto_collector *collector;
+};
+
+/* Two services of one user share the folder above; the data directory is locked by one
+ * service, so its name tells them apart. */
+static uint64_t instance_of(const char *data_dir)
+{
+    char *real = realpath(data_dir, NULL);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (const char *p = real != NULL ? real : data_dir; *p != '\0'; p++)
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    free(real);
+    return hash;
+}
+
+static int set_dirs(struct tp_kineto_side *k, const struct tp_config *config,
+                    struct tp_err *err)
+{
+    const char *dir = config->kineto_trace_dir;
+
+    if (*dir == '\0')
+        snprintf(k->root, sizeof(k->root), "/tmp/traceplane-%u", (unsigned)geteuid());
+    else
+        snprintf(k->root, sizeof(k->root), "%s", dir);
+    if (k->root[0] != '/' || strlen(dir) >= 256 ||
+        strspn(k->root, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                        "._-/") != strlen(k->root) ||
+        strstr(k->root, "..") != NULL || strstr(k->root, ".json") != NULL)
+        return tp_fail(err, TP_EINVAL,
+                       "'kineto-trace-dir' must be an absolute path of [A-Za-z0-9._-/] "
+                       "without '..' and '.json', not '%.200s'",
+                       dir);
+    snprintf(k->trace_dir, sizeof(k->trace_dir), "%s/%016llx", k->root,
+             (unsigned long long)instance_of(config->data_dir));
+    k->opts.trace_dir = k->trace_dir;
+    k->opts.root_dir = strncmp(k->root, "/tmp/", 5) == 0 ? "/tmp" : k->root;
+    return TP_OK;
+}
+
+static int set_uids(struct tp_kineto_side *k, const struct tp_config_list *list,
+                    struct tp_err *err)
+{
+    k->opts.uids[k->opts.n_uids++] = (uint32_t)geteuid();
+    for (size_t i = 0; i < list->n; i++) {
+        const char *text = list->items[i];
+        char *end;
+        unsigned long long uid;
+
+        if (strcmp(text, "any") == 0) {
+            k->opts.any_uid = true;
+            continue;
+        }
+        errno = 0;
+        uid = strtoull(text, &end, 10);
+        if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 ||
+            uid > UINT32_MAX - 1)
+            return tp_fail(err, TP_EINVAL,
+                           "'kineto-allow-uid' must be the number of a user or any, "
+                           "not '%.64s'",
+                           text);
+        k->opts.uids[k->opts.n_uids++] = (uint32_t)uid;
+    }
+    return TP_OK;
+}
+
+int tp_kineto_side_new(struct tp_app *app, struct tp_kineto_side **out,
+                       const struct tp_kineto_opts **opts, struct tp_err *err)
+{
+    const struct tp_config *config = app->config;
+    struct tp_kineto_side *k;
+    int rc;
+
+    if (*config->kineto_socket == '\0' && config->kineto_dirs.n == 0) {
+        *out = NULL;
+        *opts = NULL;
+        return TP_OK;
+    }
+    k = calloc(1, sizeof(*k));
+    if (k == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for the Kineto side");
+    k->app = app;
+    rc = set_dirs(k, config, err);
+    if (rc == TP_OK)
+        rc = set_uids(k, &config->kineto_uids, err);
+    if (rc != TP_OK) {
+        free(k);
+        return rc;
+    }
+    *out = k;
+    *opts = &k->opts;
+    return TP_OK;
+}
+
+static void on_change(void *arg)
+{
+    struct tp_kineto_side *k = arg;
+
+    tp_waiters_poke(k->app->waiters);
+}
+
+static void on_news(void *arg)
+{
+    struct tp_kineto_side *k = arg;
+
+    tp_kineto_collector_poke(k->collector);
+}
+
+static void add_socket(struct tp_kineto_side *k, const char *name, const char *dir,
+                       struct tp_kineto_socket *sockets, size_t *n)
+{
+    struct tp_err err = {0};
+
+    if (tp_kineto_socket_open(name, dir, (uint32_t)*n, &sockets[*n], &err) != TP_OK) {
+        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-socket-unavailable", "reason",
+               err.message, NULL);
+        return;
+    }
+    tp_log(&k->app->log, TP_LOG_INFO, "kineto-listening", "socket", name, "dir",
+           *dir == '\0' ? NULL : dir, "trace_dir", k->trace_dir, NULL);
+    (*n)++;
+}
+
+static size_t open_sockets(struct tp_kineto_side *k, struct tp_kineto_socket *sockets)
+{
+    const struct tp_config *config = k->app->config;
+    const struct tp_config_list *dirs = &config->kineto_dirs;
+    const char *name = config->kineto_socket;
+    size_t n = 0;
+
+    if (*name != '\0')
+        add_socket(k, name, "", sockets, &n);
+    /* Without an abstract one, those in directories have the usual name. */
+    for (size_t i = 0; i < dirs->n; i++)
+        add_socket(k, *name == '\0' ? "dynolog" : name, dirs->items[i], sockets, &n);
+    return n;
+}
+
+void tp_kineto_side_start(struct tp_kineto_side *k)
+{
+    struct tp_kineto_socket sockets[TP_KINETO_SOCKETS_MAX];
+    struct tp_kineto_collector_opts opts;
+    struct tp_err err = {0};
+    size_t n;
+    int rc;
+
+    if (k == NULL)
+        return;
+    opts = (struct tp_kineto_collector_opts){.engine = k->app->engine,
+                                             .workers = k->app->workers,
+                                             .trace_dir = k->trace_dir,
+                                             .on_change = on_change,
+                                             .arg = k};
+    rc = tp_kineto_collector_start(&opts, &k->collector, &err);
+    n = rc == TP_OK ? open_sockets(k, sockets) : 0;
+    if (n > 0)
+        rc = tp_kineto_listener_start(k->app->engine, sockets, n, on_news, k,
+                                      &k->listener, &err);
+    if (rc != TP_OK)
+        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-unavailable", "reason",
+               err.message, NULL);
+}
+
+void tp_kineto_side_stop(struct tp_kineto_side *k)
+{
+    if (k == NULL)
+        return;
+    tp_kineto_listener_stop(k->listener);
+    k->listener = NULL;
+    tp_kineto_collector_stop(k->collector);
+}
+
+void tp_kineto_side_free(struct tp_kineto_side *k)
+{
+    if (k == NULL)
+        return;
+    tp_kineto_collector_free(k->collector);
+    free(k);
+}

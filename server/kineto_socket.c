@@ -1,0 +1,256 @@
+#include "server/kineto_socket.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <linux/sockios.h>
+
+#include "base/err.h"
+
+#define CLIENT_PREFIX "dynoconfigclient"
+#define CLIENT_NAME_BYTES 53 /* that and a uuid, with the slash before */
+#define REPLY_NAME_BYTES 30  /* "/" and "_reply_", a pid and a number */
+
+/* The address of a name. An abstract one has a NUL in front and one behind that counts;
+ * without that it is another address, and nobody finds it. */
+static socklen_t address(const char *dir, const char *name, struct sockaddr_un *out)
+{
+    size_t head = offsetof(struct sockaddr_un, sun_path);
+    int n;
+
+    memset(out, 0, sizeof(*out));
+    out->sun_family = AF_UNIX;
+    if (*dir != '\0')
+        n = snprintf(out->sun_path, sizeof(out->sun_path), "%s/%s", dir, name);
+    else
+        n = 1 + snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "%s", name);
+    return (socklen_t)(head + (size_t)n + 1);
+}
+
+static socklen_t peer_address(const struct tp_kineto_peer *peer,
+                              struct sockaddr_un *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->sun_family = AF_UNIX;
+    memcpy(out->sun_path, peer->address, peer->address_bytes);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + peer->address_bytes);
+}
+
+static int make(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* Whether somebody has a socket at that address. */
+static bool is_taken(const struct sockaddr_un *a, socklen_t len)
+{
+    int fd = make();
+    bool taken = fd >= 0 && connect(fd, (const struct sockaddr *)a, len) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return taken;
+}
+
+static int check(const char *name, const char *dir, struct tp_err *err)
+{
+    size_t n = strlen(name);
+
+    if (n == 0 || n > TP_KINETO_NAME_MAX_BYTES ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                     "0123456789._-") != n)
+        return tp_fail(err, TP_EINVAL,
+                       "the Kineto socket '%.60s' is not 1 to %d of [A-Za-z0-9._-]",
+                       name, TP_KINETO_NAME_MAX_BYTES);
+    if (*dir != '\0' && (*dir != '/' || dir[1] == '\0' || dir[strlen(dir) - 1] == '/'))
+        return tp_fail(err, TP_EINVAL,
+                       "the Kineto directory '%.200s' must be an absolute path without "
+                       "a slash at its end",
+                       dir);
+    /* The names of both sides must fit into a socket address behind it. */
+    if (strlen(dir) + CLIENT_NAME_BYTES > TP_KINETO_ADDRESS_BYTES - 1 ||
+        strlen(dir) + n + REPLY_NAME_BYTES > TP_KINETO_ADDRESS_BYTES - 1)
+        return tp_fail(err, TP_EINVAL,
+                       "the Kineto directory '%.200s' is too long: %d bytes fit with "
+                       "this name of the socket",
+                       dir,
+                       TP_KINETO_ADDRESS_BYTES - 1 -
+                           (n + REPLY_NAME_BYTES > CLIENT_NAME_BYTES
+                                ? (int)n + REPLY_NAME_BYTES
+                                : CLIENT_NAME_BYTES));
+    return TP_OK;
+}
+
+static int fail_bind(const char *name, const char *dir, struct tp_err *err)
+{
+    if (errno == EADDRINUSE)
+        return tp_fail(err, TP_EEXIST,
+                       "the Kineto socket '%s%s%s' is taken: a dynolog or another "
+                       "traceplaned runs",
+                       dir, *dir == '\0' ? "" : "/", name);
+    return tp_fail(err, TP_EIO, "cannot bind the Kineto socket '%s%s%s': %m", dir,
+                   *dir == '\0' ? "" : "/", name);
+}
+
+int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
+                          struct tp_kineto_socket *out, struct tp_err *err)
+{
+    struct tp_kineto_socket s = {.fd = -1, .number = number};
+    struct sockaddr_un a;
+    const int on = 1;
+    socklen_t len;
+    int rc = check(name, dir, err);
+
+    if (rc != TP_OK)
+        return rc;
+    snprintf(s.name, sizeof(s.name), "%s", name);
+    snprintf(s.dir, sizeof(s.dir), "%s", dir);
+    len = address(dir, name, &a);
+    s.fd = make();
+    if (s.fd < 0)
+        return tp_fail(err, TP_EIO, "cannot make a Kineto socket: %m");
+    if (*dir != '\0' && access(a.sun_path, F_OK) == 0 && !is_taken(&a, len))
+        unlink(a.sun_path); /* of one that was killed */
+    if (bind(s.fd, (const struct sockaddr *)&a, len) != 0)
+        rc = fail_bind(name, dir, err);
+    else if (setsockopt(s.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
+             (*dir != '\0' && chmod(a.sun_path, 0666) != 0))
+        rc = tp_fail(err, TP_EIO, "cannot set up the Kineto socket '%s': %m", name);
+    if (rc != TP_OK) {
+        close(s.fd);
+        return rc;
+    }
+    *out = s;
+    return TP_OK;
+}
+
+void tp_kineto_socket_close(struct tp_kineto_socket *s)
+{
+    if (s->fd < 0)
+        return;
+    tp_kineto_reply_close(s, s->fd);
+    s->fd = -1;
+}
+
+bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
+                           const struct tp_kineto_peer *peer)
+{
+    size_t n = strlen(s->dir);
+    const char *end = memchr(peer->address, '\0', peer->address_bytes);
+
+    if (peer->address_bytes < 2)
+        return false;
+    if (n == 0)
+        return peer->address[0] == '\0';
+    /* Right in the directory, by the same name of it. */
+    return end != NULL && (size_t)(end - peer->address) > n + 1 &&
+           memcmp(peer->address, s->dir, n) == 0 && peer->address[n] == '/' &&
+           memchr(peer->address + n + 1, '/', (size_t)(end - peer->address) - n - 1) ==
+               NULL;
+}
+
+/* Whether fd is connected to that very socket: in a directory that others may write to,
+ * its path can by now lead to a socket of somebody else. */
+static bool is_connected_to(int fd, const struct sockaddr_un *wanted, socklen_t len)
+{
+    struct sockaddr_un got = {0};
+    socklen_t got_len = sizeof(got);
+
+    return getpeername(fd, (struct sockaddr *)&got, &got_len) == 0 && got_len == len &&
+           memcmp(&got, wanted, len) == 0;
+}
+
+int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer *peer)
+{
+    struct sockaddr_un own, theirs;
+    socklen_t len = peer_address(peer, &theirs);
+    char name[128];
+    int fd = make();
+    int saved;
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (const struct sockaddr *)&theirs, len) == 0 &&
+        is_connected_to(fd, &theirs, len)) {
+        snprintf(name, sizeof(name), "%s_reply_%d_%llu", s->name, (int)getpid(),
+                 (unsigned long long)++s->n_replies);
+        len = address(s->dir, name, &own);
+        if (bind(fd, (const struct sockaddr *)&own, len) == 0)
+            return fd;
+    }
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+void tp_kineto_reply_close(const struct tp_kineto_socket *s, int fd)
+{
+    struct sockaddr_un own = {0};
+    socklen_t len = sizeof(own);
+
+    if (s->dir[0] != '\0' && getsockname(fd, (struct sockaddr *)&own, &len) == 0 &&
+        own.sun_path[0] == '/')
+        unlink(own.sun_path);
+    close(fd);
+}
+
+long tp_kineto_socket_send(const struct tp_kineto_socket *s,
+                           const struct tp_kineto_peer *peer, const void *p, size_t n)
+{
+    struct sockaddr_un to;
+    socklen_t len = peer_address(peer, &to);
+
+    if (s->dir[0] != '\0') {
+        errno = EAGAIN; /* see is_connected_to() */
+        return -1;
+    }
+    return sendto(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+                  (const struct sockaddr *)&to, len);
+}
+
+uint64_t tp_kineto_unread_bytes(int fd)
+{
+    int n = 0;
+
+    return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0 ? (uint64_t)n : 0;
+}
+
+/* A socket of a client, or an answering one of a service that was killed. */
+static bool is_litter_name(const struct tp_kineto_socket *s, const char *name)
+{
+    size_t n = strlen(s->name);
+
+    return strncmp(name, CLIENT_PREFIX, sizeof(CLIENT_PREFIX) - 1) == 0 ||
+           (strncmp(name, s->name, n) == 0 && strncmp(name + n, "_reply_", 7) == 0);
+}
+
+unsigned tp_kineto_socket_tidy(const struct tp_kineto_socket *s)
+{
+    DIR *dir = s->dir[0] == '\0' ? NULL : opendir(s->dir);
+    const struct dirent *entry;
+    unsigned n = 0;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        struct sockaddr_un a;
+        socklen_t len;
+
+        if (entry->d_type != DT_SOCK || !is_litter_name(s, entry->d_name) ||
+            strlen(s->dir) + strlen(entry->d_name) + 2 > sizeof(a.sun_path))
+            continue;
+        len = address(s->dir, entry->d_name, &a);
+        if (!is_taken(&a, len) && errno == ECONNREFUSED && unlink(a.sun_path) == 0)
+            n++;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return n;
+}

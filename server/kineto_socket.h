@@ -1,0 +1,76 @@
+/*
+ * kineto_socket.h - the sockets that Kineto processes know, and those that answer them.
+ *
+ * A socket is an abstract name or a path in a directory; what answers must be bound and
+ * of the same kind, or libkineto ends the process that it answers. Each process gets an
+ * answering socket of its own, connected to it, since the kernel tells for each socket
+ * how much of what was sent is still unread. Knows no datagram's content. Not
+ * thread-safe: the listener's thread owns all of it.
+ */
+#ifndef TP_SERVER_KINETO_SOCKET_H
+#define TP_SERVER_KINETO_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kineto/target.h"
+
+struct tp_err;
+
+#define TP_KINETO_NAME_MAX_BYTES 48 /* room is needed for "_reply_" and a number */
+
+/* Plain data: one listening socket. */
+struct tp_kineto_socket {
+    int fd;
+    uint32_t number;    /* of the listener; part of every peer */
+    char name[64];      /* "dynolog" */
+    char dir[64];       /* where it is; "" = abstract */
+    uint64_t n_replies; /* names given to answering sockets */
+};
+
+/*
+ * Open and bind.
+ *
+ * name  1 to TP_KINETO_NAME_MAX_BYTES of [A-Za-z0-9._-].
+ * dir   an absolute path that leaves room for the names; "" = abstract.
+ * out   written on success; close it with tp_kineto_socket_close().
+ *
+ * TP_EINVAL  name or dir cannot be. TP_EEXIST  somebody (a dynolog) has the name.
+ * TP_EIO.
+ */
+int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
+                          struct tp_kineto_socket *out, struct tp_err *err);
+
+/* Close it, and remove its path. All-zero with fd -1 is allowed. */
+void tp_kineto_socket_close(struct tp_kineto_socket *s);
+
+/* Whether answers from s may go to that peer at all: it must be of the same kind, and
+ * in the same directory. */
+bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
+                           const struct tp_kineto_peer *peer);
+
+/*
+ * A socket that answers one process.
+ *
+ * Returns its descriptor, or -1 with errno: the process is gone (ECONNREFUSED, ENOENT),
+ * or there are no descriptors left.
+ */
+int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer *peer);
+
+/* Close it, and remove its path. */
+void tp_kineto_reply_close(const struct tp_kineto_socket *s, int fd);
+
+/* Send from the listening socket itself, when there is no other; only from an abstract
+ * one. Returns as sendto(2). */
+long tp_kineto_socket_send(const struct tp_kineto_socket *s,
+                           const struct tp_kineto_peer *peer, const void *p, size_t n);
+
+/* Bytes that were sent from fd and not read yet; 0 when that is not known. */
+uint64_t tp_kineto_unread_bytes(int fd);
+
+/* Remove the sockets that ended processes have left in the directory: libkineto never
+ * removes its own. Nothing for an abstract one. Returns how many. */
+unsigned tp_kineto_socket_tidy(const struct tp_kineto_socket *s);
+
+#endif

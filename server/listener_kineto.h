@@ -1,0 +1,38 @@
+/*
+ * listener_kineto.h - the thread that Kineto processes talk to.
+ *
+ * It owns the sockets, drains them at once, and answers from what the engine has ready;
+ * it never waits for anything but datagrams. What it says to the engine is worked on by
+ * kineto_collector.h, which it pokes. Start and stop belong to one thread.
+ */
+#ifndef TP_SERVER_LISTENER_KINETO_H
+#define TP_SERVER_LISTENER_KINETO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tp_engine;
+struct tp_err;
+struct tp_kineto_listener;
+struct tp_kineto_socket;
+
+#define TP_KINETO_SOCKETS_MAX 17
+
+/*
+ * Start the thread.
+ *
+ * sockets  n of them, 1 to TP_KINETO_SOCKETS_MAX, number i at place i; taken, also on
+ *          failure.
+ * on_news  called from the thread after datagrams; must not block. May be NULL.
+ * out      end with tp_kineto_listener_stop().
+ *
+ * TP_ENOMEM, TP_EIO  the sockets are closed.
+ */
+int tp_kineto_listener_start(struct tp_engine *engine, struct tp_kineto_socket *sockets,
+                             size_t n, void (*on_news)(void *arg), void *arg,
+                             struct tp_kineto_listener **out, struct tp_err *err);
+
+/* End the thread, close all sockets, release it. NULL is allowed. */
+void tp_kineto_listener_stop(struct tp_kineto_listener *l);
+
+#endif
