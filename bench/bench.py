@@ -255,6 +255,29 @@ def bench_events(service):
     report("events.with_seal", f"{statistics.median(sealed) / 1e6:.2f} M events/s per core, with the sorting at the end")
 
 
+def bench_native(service):
+    """Batches of linked producers from the socket into streams, and from the stop to complete."""
+    rates, ends = [], []
+    for _ in range(ROUNDS):
+        trace = service.trace()
+        start = service.cpu()
+        out = subprocess.run([tool("post_native"), str(service.port), trace, "8", "80"], check=True, capture_output=True,
+                             text=True).stdout
+        posted, accepted, _ = [int(n) for n in out.split()]
+        rates.append(posted / (service.cpu() - start))
+        start = time.monotonic()
+        view = service.stop_trace(trace)
+        ends.append((time.monotonic() - start) / posted * 1e6)
+        if not accepted == posted == view["counts"]["stored"] == view["counts"]["emitted"]:
+            failures.append("native.exact")
+        service.call("DELETE", f"/traces/{trace}")
+    rate, end = statistics.median(rates), statistics.median(ends)
+    report("native.exact", f"{posted:,} slices in 80 batches from 8 producers: emitted = stored = posted: "
+           f"{'yes' if 'native.exact' not in failures else 'NO'}")
+    report("native.rate", f"{rate / 1e6:.2f} M slices/s per core from socket to stream", rate / 1e6, 5)
+    report("native.complete", f"{end:.3f} s from stop to complete, per million events", end, 0.1, at_most=True)
+
+
 def bench_downloads(service):
     """Downloads of a finished trace of 2 M events; gzip -1 as a yardstick."""
     trace = service.trace()
@@ -348,7 +371,7 @@ def main():
     try:
         if "loops" in ONLY:
             bench_loops(service)
-        for name, run in (("rest", bench_rest), ("events", bench_events), ("downloads", bench_downloads),
+        for name, run in (("rest", bench_rest), ("events", bench_events), ("native", bench_native), ("downloads", bench_downloads),
                           ("files", bench_files), ("big", bench_big)):
             if not ONLY or name in ONLY:
                 run(service)

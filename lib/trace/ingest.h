@@ -2,9 +2,10 @@
  * ingest.h - one request's body, or one file, made into the payload of one log frame.
  *
  * Bytes go in as they arrive; they are inflated, read as events, filtered, counted and
- * written as Perfetto packets, or kept as they are when they are that already. It takes no lock, shares nothing and appends to no log:
- * many run side by side, and only the finished payload meets the stream. Memory is
- * bounded: a large payload goes to an anonymous blob. One thread at a time.
+ * written as Perfetto packets, or kept when they are that already. It takes no lock,
+ * shares nothing and appends to no log: many run side by side, and only the finished
+ * payload meets the stream. Memory is bounded: a large payload goes to an anonymous
+ * blob. One thread at a time.
  */
 #ifndef TP_TRACE_INGEST_H
 #define TP_TRACE_INGEST_H

@@ -24,6 +24,13 @@ static uint64_t shifted(uint64_t at, int64_t offset_ns, int64_t ppm)
            (uint64_t)((int64_t)(at - NOW) / 1000000 * ppm); /* at is in whole us */
 }
 
+/* The next of a sequence of numbers that look random. */
+static uint64_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
 static void add(struct tp_clock_line *line, uint64_t p, uint64_t s, uint64_t e)
 {
     struct tp_native_clock c = {p, s, e};
@@ -38,15 +45,15 @@ static void test_times_come_out_within_the_bound(void **state)
     static const int64_t drifts[] = {0, 100, -100};
 
     (void)state;
-    srand(7);
+    uint32_t random = 7;
     for (size_t k = 0; k < 12; k++) {
         int64_t offset = offsets[k / 3], ppm = drifts[k % 3];
         struct tp_clock_line line = {0};
         uint64_t bound;
 
         for (uint64_t t = 2; t <= 60; t += 7) {
-            uint64_t error = 20000 + (uint64_t)(rand() % 100000);
-            uint64_t wrong = (uint64_t)rand() % error;
+            uint64_t error = 20000 + next(&random) % 100000;
+            uint64_t wrong = next(&random) % error;
             uint64_t at = NOW + t * S;
 
             add(&line, shifted(at, offset, ppm), at + wrong - error / 2, error);

@@ -1,0 +1,359 @@
+/*
+ * trigger.c - how long it takes from POST /traces to the first recorded event.
+ *
+ * trigger PORT PRODUCERS ROUNDS
+ *
+ * Registers so many simulated producers on a connection each, lets them hold a sync, and
+ * then creates and stops a trace ROUNDS times. A producer obeys at once: it arms, learns
+ * when to start, and records its first event then, or when it is told if that is later.
+ * Prints "p50_ms p99_ms worst_ms skew_ms" over all producers and rounds; skew is the
+ * worst spread of first events within a round. One thread, one process.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REPLY_BYTES 4096
+#define EVENTS 512
+#define PRODUCERS_MAX 20000
+#define ROUNDS_MAX 1000
+
+struct producer {
+    int fd;
+    char id[32];
+    char reply[REPLY_BYTES];
+    size_t n;
+};
+
+struct bench {
+    int epoll;
+    int port;
+    int control; /* a connection of its own for traces */
+    size_t n_producers;
+    struct producer *producers;
+    size_t n_idle;    /* hold a sync and have nothing to do */
+    size_t n_started; /* in this round */
+    size_t n_stopped;
+    uint64_t posted_ns;
+    uint64_t *first_ns; /* of this round, less posted_ns */
+    char trace[32];
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "trigger: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static uint64_t wall_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
+        die("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    return fd;
+}
+
+/* Send a POST whose body is formatted. */
+static void post(int fd, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void post(int fd, const char *path, const char *format, ...)
+{
+    char body[1024], request[1600];
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(body, sizeof(body), format, args);
+    va_end(args);
+    n = snprintf(request, sizeof(request),
+                 "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                 "application/json\r\nContent-Length: %d\r\n\r\n%s",
+                 path, n, body);
+    if (send(fd, request, (size_t)n, MSG_NOSIGNAL) != n)
+        die("send");
+}
+
+/* Whether a whole reply is there, NUL-terminated. */
+static bool is_whole(const char *reply, size_t n)
+{
+    const char *body = strstr(reply, "\r\n\r\n");
+    const char *length = strcasestr(reply, "\r\ncontent-length:");
+
+    return body != NULL && length != NULL &&
+           n >= (size_t)(body + 4 - reply) + strtoul(length + 17, NULL, 10);
+}
+
+/* The text after "key":" up to the next quote. */
+static bool text_after(const char *reply, const char *key, char *out, size_t size)
+{
+    const char *at = strstr(reply, key);
+    size_t n;
+
+    if (at == NULL)
+        return false;
+    at += strlen(key);
+    at += strspn(at, ": \"");
+    n = strcspn(at, "\"");
+    snprintf(out, size, "%.*s", (int)n, at);
+    return true;
+}
+
+/* An RFC 3339 time of the service in nanoseconds. */
+static uint64_t parse_time(const char *text)
+{
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+
+    if (rest == NULL)
+        die("a time cannot be read");
+    return (uint64_t)timegm(&tm) * 1000000000 +
+           (*rest == '.' ? (uint64_t)(strtod(rest, NULL) * 1e9) : 0);
+}
+
+static void hold(struct bench *b, struct producer *p)
+{
+    char path[80];
+
+    snprintf(path, sizeof(path), "/producers/%s/sync", p->id);
+    post(p->fd, path, "{\"wait_ms\":30000}");
+    b->n_idle++;
+}
+
+static void ack(struct bench *b, struct producer *p, const char *command)
+{
+    char path[80];
+
+    snprintf(path, sizeof(path), "/producers/%s/sync", p->id);
+    post(p->fd, path,
+         "{\"wait_ms\":30000,\"acks\":[{\"trace_id\":\"%s\",\"command\":\"%s\"}]}",
+         b->trace, command);
+}
+
+static void start(struct bench *b, struct producer *p)
+{
+    char text[64];
+    uint64_t now = wall_ns();
+    uint64_t at;
+
+    if (!text_after(p->reply, "\"start_at\"", text, sizeof(text)))
+        die("no start_at");
+    at = parse_time(text);
+    b->first_ns[b->n_started++] = (at > now ? at : now) - b->posted_ns;
+    ack(b, p, "start");
+}
+
+/* Obey a reply. */
+static void obey(struct bench *b, struct producer *p)
+{
+    text_after(p->reply, "\"trace_id\"", b->trace, sizeof(b->trace));
+    if (strstr(p->reply, "\"prepare\"") != NULL &&
+        strstr(p->reply, "\"start\"") != NULL) {
+        fprintf(stderr, "trigger: a producer was too late to arm\n");
+        exit(1);
+    } else if (strstr(p->reply, "\"prepare\"") != NULL) {
+        ack(b, p, "prepare");
+    } else if (strstr(p->reply, "\"start\"") != NULL) {
+        start(b, p);
+    } else if (strstr(p->reply, "\"stop\"") != NULL) {
+        ack(b, p, "stop");
+        b->n_stopped++;
+    } else if (p->id[0] == '\0' &&
+               text_after(p->reply, "\"id\"", p->id, sizeof(p->id))) {
+        hold(b, p);
+    } else {
+        hold(b, p);
+        b->n_idle--; /* it was idle all the while */
+    }
+    p->n = 0;
+}
+
+static void read_reply(struct bench *b, struct producer *p)
+{
+    ssize_t got = recv(p->fd, p->reply + p->n, REPLY_BYTES - 1 - p->n, MSG_DONTWAIT);
+
+    if (got <= 0 && errno != EAGAIN)
+        die("recv");
+    if (got <= 0)
+        return;
+    p->n += (size_t)got;
+    p->reply[p->n] = '\0';
+    if (!is_whole(p->reply, p->n))
+        return;
+    if (strncmp(p->reply, "HTTP/1.1 2", 10) != 0) {
+        fprintf(stderr, "trigger: %.400s\n", p->reply);
+        exit(1);
+    }
+    obey(b, p);
+}
+
+/* Serve all producers until a count is reached. */
+static void serve_until(struct bench *b, const size_t *count)
+{
+    struct epoll_event events[EVENTS];
+    uint64_t deadline = wall_ns() + UINT64_C(60000000000);
+
+    while (*count < b->n_producers) {
+        int n = epoll_wait(b->epoll, events, EVENTS, 1000);
+
+        for (int i = 0; i < n; i++)
+            read_reply(b, events[i].data.ptr);
+        if (wall_ns() > deadline) {
+            fprintf(stderr, "trigger: only %zu of %zu\n", *count, b->n_producers);
+            exit(1);
+        }
+    }
+}
+
+static void join_all(struct bench *b)
+{
+    for (size_t i = 0; i < b->n_producers; i++) {
+        struct producer *p = &b->producers[i];
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
+
+        p->fd = connect_to(b->port);
+        if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, p->fd, &event) != 0)
+            die("epoll");
+        post(p->fd, "/producers",
+             "{\"job\":\"bench\",\"name\":\"p%zu\",\"rank\":%zu,\"kind\":\"native\","
+             "\"host\":\"h\",\"pid\":%zu}",
+             i, i, i + 1);
+    }
+    serve_until(b, &b->n_idle);
+}
+
+static void read_whole(int fd, char *reply, size_t size)
+{
+    size_t n = 0;
+
+    do {
+        ssize_t got = recv(fd, reply + n, size - 1 - n, 0);
+
+        if (got <= 0)
+            die("control");
+        n += (size_t)got;
+        reply[n] = '\0';
+    } while (!is_whole(reply, n));
+}
+
+/* Read the reply of the control connection, which tells of all producers. */
+static void drain_control(struct bench *b)
+{
+    static char reply[64 << 20];
+
+    read_whole(b->control, reply, sizeof(reply));
+    if (strncmp(reply, "HTTP/1.1 2", 10) != 0) {
+        fprintf(stderr, "trigger: %.400s\n", reply);
+        exit(1);
+    }
+    text_after(reply, "\"id\"", b->trace, sizeof(b->trace));
+}
+
+/* Wait until the trace is over, so that the next may be made. */
+static void wait_for_end(struct bench *b)
+{
+    static const char request[] = "GET /traces?job=bench&state=active&limit=1 HTTP/1.1"
+                                  "\r\nHost: localhost\r\n\r\n";
+    char reply[8192];
+
+    do {
+        usleep(20000);
+        if (send(b->control, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0)
+            die("send");
+        read_whole(b->control, reply, sizeof(reply));
+    } while (strstr(reply, "\"items\":[]") == NULL);
+}
+
+static void run_round(struct bench *b)
+{
+    char path[80];
+
+    b->n_started = b->n_stopped = 0;
+    b->posted_ns = wall_ns();
+    post(b->control, "/traces", "{\"job\":\"bench\"}");
+    serve_until(b, &b->n_started);
+    drain_control(b);
+    snprintf(path, sizeof(path), "/traces/%s/stop", b->trace);
+    post(b->control, path, "{}");
+    serve_until(b, &b->n_stopped);
+    drain_control(b);
+    wait_for_end(b);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b;
+    struct rlimit files = {65536, 65536};
+    size_t n_rounds, n;
+    uint64_t *all, skew = 0;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: trigger PORT PRODUCERS ROUNDS\n");
+        return 2;
+    }
+    b.port = (int)strtol(argv[1], NULL, 10);
+    b.n_producers = strtoul(argv[2], NULL, 10);
+    n_rounds = strtoul(argv[3], NULL, 10);
+    if (b.n_producers < 1 || b.n_producers > PRODUCERS_MAX || n_rounds < 1 ||
+        n_rounds > ROUNDS_MAX)
+        return 2;
+    setrlimit(RLIMIT_NOFILE, &files);
+    b.epoll = epoll_create1(EPOLL_CLOEXEC);
+    b.control = connect_to(b.port);
+    b.producers = calloc(b.n_producers, sizeof(*b.producers));
+    b.first_ns = calloc(b.n_producers + 1, sizeof(*b.first_ns));
+    all = calloc(b.n_producers * n_rounds, sizeof(*all));
+    if (b.epoll < 0 || b.producers == NULL || b.first_ns == NULL || all == NULL)
+        die("start");
+    join_all(&b);
+    for (size_t i = 0; i < n_rounds; i++) {
+        uint64_t spread;
+
+        run_round(&b);
+        qsort(b.first_ns, b.n_producers, sizeof(*b.first_ns), by_value);
+        spread = b.first_ns[b.n_producers - 1] - b.first_ns[0];
+        skew = spread > skew ? spread : skew;
+        memcpy(all + i * b.n_producers, b.first_ns, b.n_producers * sizeof(*all));
+    }
+    n = b.n_producers * n_rounds;
+    qsort(all, n, sizeof(*all), by_value);
+    printf("%.2f %.2f %.2f %.2f\n", (double)all[n / 2] / 1e6,
+           (double)all[n - 1 - n / 100] / 1e6, (double)all[n - 1] / 1e6,
+           (double)skew / 1e6);
+    free(all);
+    free(b.first_ns);
+    free(b.producers);
+    return 0;
+}
