@@ -15,7 +15,11 @@
 #include <stdio.h>
 
 #include "base/err.h"
+<<<<<<< main/lib/engine/life.c
+#include "engine/matching.h"
+=======
 #include "engine/kineto_model.h"
+>>>>>>> theirs/lib/engine/life.c
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/stream_blobs.h"
@@ -457,7 +461,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
 
         if (p == NULL || !tp_life_is_awaited(m) || p->kineto != NULL)
             continue;
-        if (now.mono_ns - p->seen_mono_ns < p->silence_ns) {
+        if (tp_match_silent_ns(p, now) < p->silence_ns) {
             if (p->seen_mono_ns + p->silence_ns < *next)
                 *next = p->seen_mono_ns + p->silence_ns;
             continue;
@@ -465,7 +469,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
         m->state = TP_MEMBER_LOST;
         m->is_dirty = true;
         snprintf(m->reason, sizeof(m->reason), "not heard of for %llu s",
-                 (unsigned long long)((now.mono_ns - p->seen_mono_ns) / 1000000000));
+                 (unsigned long long)(tp_match_silent_ns(p, now) / 1000000000));
         tp_life_touch(t);
     }
 }

@@ -161,7 +161,10 @@ static void view_spec(const struct tp_spec *s, struct tp_trace_view *v)
  * */
 static const char *shown_state(const struct tp_trace *t, const struct tp_member *m)
 {
-    if (m->state != TP_MEMBER_WAITING || m->stream_no == 0)
+    bool has_posted = m->stream_no != 0 && m->stream_no <= t->n_streams &&
+                      t->streams[m->stream_no - 1]->batches > 0;
+
+    if (m->state != TP_MEMBER_WAITING || !has_posted)
         return tp_member_state_name(m->state);
     return tp_member_state_name(tp_trace_is_active(t) ? TP_MEMBER_RECORDING
                                                       : TP_MEMBER_DONE);

@@ -29,10 +29,15 @@ static bool has_text(const struct tp_str *items, size_t n, const char *a, const 
     return n == 0;
 }
 
+uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now)
+{
+    return now.mono_ns > p->seen_mono_ns ? now.mono_ns - p->seen_mono_ns : 0;
+}
+
 bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,
               struct tp_now now, char *reason)
 {
-    uint64_t silent_ns = now.mono_ns - p->seen_mono_ns;
+    uint64_t silent_ns = tp_match_silent_ns(p, now);
 
     reason[0] = '\0';
     if (!has_rank(spec, p->who.rank) && p->who.rank < 0)

@@ -31,7 +31,7 @@ void tp_producer_list_free(struct tp_producer_list *list)
 
 static const char *state_of(const struct tp_producer *p, struct tp_now now)
 {
-    if (tp_match_is_live_kind(p) && now.mono_ns - p->seen_mono_ns >= p->silence_ns)
+    if (tp_match_is_live_kind(p) && tp_match_silent_ns(p, now) >= p->silence_ns)
         return "stale";
     if (p->member == NULL && p->kineto != NULL && p->kineto->seen.is_busy)
         return "busy";

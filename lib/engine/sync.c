@@ -74,8 +74,8 @@ static void take_clock(struct tp_producer *p, const struct tp_sync_request *r,
     int64_t there = (int64_t)(r->t_server_received_ns - r->t_sent_ns);
     int64_t back = (int64_t)(r->t_server_sent_ns - r->t_received_ns);
     int64_t round = there - back;
-    uint64_t worn = p->clock_error_ns +
-                    (now.mono_ns - p->clock_mono_ns) / DRIFT_DIVISOR;
+    uint64_t age = now.mono_ns > p->clock_mono_ns ? now.mono_ns - p->clock_mono_ns : 0;
+    uint64_t worn = p->clock_error_ns + age / DRIFT_DIVISOR;
 
     if (r->t_sent_ns == 0 || r->t_received_ns == 0 || r->t_server_received_ns == 0 ||
         r->t_server_sent_ns < r->t_server_received_ns || round < 0)

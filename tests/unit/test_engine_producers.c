@@ -586,6 +586,34 @@ static void test_stream_numbers_are_kept_by_a_restart(void **state)
     free(body);
 }
 
+/* Calls take the lock in another order than they took the time: a producer that was
+ * heard of after a trace was asked for had been taken for one that is silent for ages. */
+static void test_who_is_heard_of_a_moment_later_is_not_stale(void **state)
+{
+    struct rig *r = *state;
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+    struct tp_sync_reply reply;
+
+    rig_producer(r, "j", "p0", 0, p);
+    r->now.mono_ns += RIG_MS;
+    rig_sync(r, p, NULL);
+    r->now.mono_ns -= RIG_MS;
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    view = rig_view(r, id);
+    assert_int_equal(view->n_matched, 1);
+    assert_string_equal(view->members[0].state, "waiting");
+    tp_trace_view_free(view);
+    reply = rig_sync(r, p, NULL);
+    r->now.mono_ns += RIG_MS;
+    rig_sync(r, p, &reply);
+    r->now.mono_ns -= RIG_MS;
+    rig_wait(r, 0);
+    view = rig_view(r, id);
+    assert_string_equal(view->members[0].state, "armed");
+    tp_trace_view_free(view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +634,7 @@ int main(void)
         engine_test(test_counts_by_type_add_up_and_outlive_a_restart),
         engine_test(test_two_processes_of_one_name_have_a_stream_each),
         engine_test(test_stream_numbers_are_kept_by_a_restart),
+        engine_test(test_who_is_heard_of_a_moment_later_is_not_stale),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
