@@ -15,11 +15,8 @@
 #include <stdio.h>
 
 #include "base/err.h"
-<<<<<<< main/lib/engine/life.c
-#include "engine/matching.h"
-=======
 #include "engine/kineto_model.h"
->>>>>>> theirs/lib/engine/life.c
+#include "engine/matching.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/stream_blobs.h"
