@@ -5,20 +5,34 @@
 
 #include "base/err.h"
 
-/* A spare of a rare large batch is not worth keeping. */
-#define SPARE_BYTES_MAX (2u << 20)
+#define SPARES_MAX 8
+#define SPARE_BYTES_MAX (2u << 20) /* a rare larger one is not worth keeping */
 
-int tp_backlog_get(struct tp_backlog *b, struct tp_batch **out, struct tp_err *err)
+static void release(struct tp_batch *batch)
 {
-    struct tp_batch *batch = b->spare;
+    tp_buf_fini(&batch->payload);
+    free(batch);
+}
 
-    b->spare = NULL;
-    if (batch == NULL)
+int tp_backlog_get(struct tp_backlog *b, size_t n_bytes, struct tp_batch **out,
+                   struct tp_err *err)
+{
+    struct tp_batch *batch = b->spares;
+
+    if (batch != NULL) {
+        b->spares = batch->next;
+        b->n_spares--;
+    } else {
         batch = calloc(1, sizeof(*batch));
+    }
     if (batch == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a batch of events");
     batch->payload.len = 0;
     batch->next = NULL;
+    if (tp_buf_reserve(&batch->payload, n_bytes, err) != TP_OK) {
+        release(batch);
+        return TP_ENOMEM;
+    }
     *out = batch;
     return TP_OK;
 }
@@ -40,18 +54,26 @@ void tp_backlog_push(struct tp_backlog *b, struct tp_batch *batch)
     b->n_events += batch->events.n_events;
 }
 
-static void release(struct tp_batch *batch)
-{
-    tp_buf_fini(&batch->payload);
-    free(batch);
-}
-
 void tp_backlog_return(struct tp_backlog *b, struct tp_batch *batch)
 {
-    if (b->spare == NULL && batch->payload.cap <= SPARE_BYTES_MAX)
-        b->spare = batch;
-    else
+    if (b->n_spares == SPARES_MAX || batch->payload.cap > SPARE_BYTES_MAX) {
         release(batch);
+        return;
+    }
+    batch->next = b->spares;
+    b->spares = batch;
+    b->n_spares++;
+}
+
+void tp_backlog_trim(struct tp_backlog *b)
+{
+    while (b->spares != NULL) {
+        struct tp_batch *batch = b->spares;
+
+        b->spares = batch->next;
+        release(batch);
+    }
+    b->n_spares = 0;
 }
 
 void tp_backlog_pop(struct tp_backlog *b)
@@ -71,8 +93,6 @@ void tp_backlog_clear(struct tp_backlog *b)
 {
     while (b->first != NULL)
         tp_backlog_pop(b);
-    if (b->spare != NULL)
-        release(b->spare);
-    b->spare = NULL;
+    tp_backlog_trim(b);
     b->last_seq = 0;
 }

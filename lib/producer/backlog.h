@@ -2,8 +2,9 @@
  * backlog.h - batches that the service has not taken yet, in order, up to a limit.
  *
  * A batch gets its number when it is taken in, so numbers have no gaps, and keeps it
- * until the service has it: sent twice it is stored once. Memory of a batch that is
- * done is used for the next. Agent thread only.
+ * until the service has it: sent twice it is stored once. Memory of some batches that
+ * are done is used for the next ones: fresh pages cost more than encoding does. Agent
+ * thread only.
  */
 #ifndef TP_PRODUCER_BACKLOG_H
 #define TP_PRODUCER_BACKLOG_H
@@ -26,18 +27,21 @@ struct tp_batch {
 struct tp_backlog {
     size_t limit_bytes;
     struct tp_batch *first, *last; /* the oldest is sent next */
-    struct tp_batch *spare;        /* one that is empty and ready, or NULL */
-    size_t bytes;                  /* of all payloads */
+    struct tp_batch *spares;       /* empty and ready */
+    size_t n_spares;
+    size_t bytes; /* of all payloads */
     uint64_t n_events;
     uint64_t last_seq;
 };
 
 /*
- * An empty batch to fill; it belongs to the caller until it is pushed or returned.
+ * An empty batch with room for n_bytes; it belongs to the caller until it is pushed or
+ * returned.
  *
  * TP_ENOMEM  there is none.
  */
-int tp_backlog_get(struct tp_backlog *b, struct tp_batch **out, struct tp_err *err);
+int tp_backlog_get(struct tp_backlog *b, size_t n_bytes, struct tp_batch **out,
+                   struct tp_err *err);
 
 /* Whether a batch of n bytes has room. */
 bool tp_backlog_has_room(const struct tp_backlog *b, size_t n);
@@ -50,6 +54,9 @@ void tp_backlog_return(struct tp_backlog *b, struct tp_batch *batch);
 
 /* The oldest one is done with; there must be one. */
 void tp_backlog_pop(struct tp_backlog *b);
+
+/* Release the memory that is kept for the next batches. */
+void tp_backlog_trim(struct tp_backlog *b);
 
 /* Release all batches, and number those that follow from 1 on. */
 void tp_backlog_clear(struct tp_backlog *b);

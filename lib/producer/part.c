@@ -151,6 +151,7 @@ static void end_if_flushed(struct tp_part *p)
         return;
     p->state = TP_PART_DONE;
     p->is_stop_due = false;
+    tp_backlog_trim(&p->backlog);
     add_ack(p, TP_ORDER_STOP, p->trace_id);
 }
 
@@ -252,7 +253,7 @@ static int drain_batch(struct tp_part *p, const struct tp_clock_offset *offset,
                   .error_ns = offset->error_ns},
     };
     struct tp_batch *batch = NULL;
-    int rc = tp_backlog_get(&p->backlog, &batch, err);
+    int rc = tp_backlog_get(&p->backlog, BATCH_BYTES + BATCH_ROOM, &batch, err);
 
     if (rc != TP_OK)
         return rc;

@@ -14,7 +14,7 @@ static struct tp_batch *push(struct tp_backlog *b, size_t n_bytes, uint64_t n_ev
 {
     struct tp_batch *batch = NULL;
 
-    assert_int_equal(tp_backlog_get(b, &batch, NULL), TP_OK);
+    assert_int_equal(tp_backlog_get(b, 1, &batch, NULL), TP_OK);
     assert_int_equal(batch->payload.len, 0);
     assert_int_equal(tp_buf_reserve(&batch->payload, n_bytes, NULL), TP_OK);
     batch->payload.len = n_bytes;
@@ -67,12 +67,12 @@ static void test_memory_of_a_sent_batch_serves_the_next(void **state)
     (void)state;
     first = push(&b, 100, 1);
     tp_backlog_pop(&b);
-    assert_int_equal(tp_backlog_get(&b, &again, NULL), TP_OK);
+    assert_int_equal(tp_backlog_get(&b, 1, &again, NULL), TP_OK);
     assert_ptr_equal(again, first);
     tp_backlog_return(&b, again);
     fault_arm(0);
-    assert_int_equal(tp_backlog_get(&b, &again, NULL), TP_OK);
-    assert_int_equal(tp_backlog_get(&b, &first, NULL), TP_ENOMEM);
+    assert_int_equal(tp_backlog_get(&b, 1, &again, NULL), TP_OK);
+    assert_int_equal(tp_backlog_get(&b, 1, &first, NULL), TP_ENOMEM);
     assert_true(fault_disarm());
     tp_backlog_return(&b, again);
     tp_backlog_clear(&b);
