@@ -19,6 +19,8 @@ import tempfile
 import threading
 import time
 
+import emit
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, os.environ.get("TRACEPLANE_BUILD", "build"))
 BINARY = os.path.join(ROOT, os.environ.get("TRACEPLANED", os.path.join(BUILD, "traceplaned")))
@@ -365,14 +367,20 @@ def bench_files(service):
     report("files.with_seal", f"{statistics.median(sealed) / 1e6:,.0f} MB/s with the sorting at the end")
 
 
+def bench_emit(_service):
+    """What recording costs the threads of a linked process; LTTng-UST beside it where it is installed."""
+    emit.run(tool, report)
+
+
 def main():
     # The loops are a comparison behind a decision and not a figure of the service: only when they are named.
     service = Service(*(["--max-connections-per-peer", "8192"] if "loops" in ONLY else []))
     try:
         if "loops" in ONLY:
             bench_loops(service)
-        for name, run in (("rest", bench_rest), ("events", bench_events), ("native", bench_native), ("downloads", bench_downloads),
-                          ("files", bench_files), ("big", bench_big)):
+        for name, run in (("rest", bench_rest), ("events", bench_events), ("native", bench_native),
+                          ("emit", bench_emit), ("downloads", bench_downloads), ("files", bench_files),
+                          ("big", bench_big)):
             if not ONLY or name in ONLY:
                 run(service)
     finally:

@@ -159,7 +159,7 @@ class span
     struct tp_client *client_;
     unsigned type_;
 };
-} // namespace traceplane
+} /* namespace traceplane */
 #else
 struct tp_scope_ {
     struct tp_client *client;

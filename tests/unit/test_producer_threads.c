@@ -19,7 +19,13 @@
 #include "support/recorder_rig.h"
 
 #define RING_BYTES ((size_t)64 << 10)
+#ifdef TP_SANITIZED
+#define SHORT_THREADS 800 /* a thread costs milliseconds there */
+#define TRACES 30
+#else
 #define SHORT_THREADS 10000
+#define TRACES 200
+#endif
 #define AT_A_TIME 8
 #define EACH 5 /* events of a short thread */
 
@@ -179,7 +185,7 @@ static void test_traces_come_and_go_while_threads_record(void **state)
     make(0);
     for (int i = 0; i < LASTING; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, record_until_over, NULL), 0);
-    for (int i = 0; i < 200 || n == 0; i++) {
+    for (int i = 0; i < TRACES || n == 0; i++) {
         recorder_rig_start(&rig);
         if (i % 3 == 0)
             tp_recorder_set_steps(rig.recorder, 0, 5);

@@ -1,0 +1,175 @@
+"""What recording costs: bench/micro_emit, with LTTng-UST in the same run where Debian's lttng-tools and
+liblttng-ust-dev are installed. Its provider is written and compiled here, so that nothing else depends on it.
+"""
+
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+
+ROUNDS = 5
+EVENTS = 2000000
+
+PROVIDER = """
+#undef LTTNG_UST_TRACEPOINT_PROVIDER
+#define LTTNG_UST_TRACEPOINT_PROVIDER bench
+#undef LTTNG_UST_TRACEPOINT_INCLUDE
+#define LTTNG_UST_TRACEPOINT_INCLUDE "./provider.h"
+#if !defined(PROVIDER_H) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
+#define PROVIDER_H
+#include <lttng/tracepoint.h>
+#include <stdint.h>
+LTTNG_UST_TRACEPOINT_EVENT(bench, mark, LTTNG_UST_TP_ARGS(uint32_t, name),
+    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(uint32_t, name, name)))
+LTTNG_UST_TRACEPOINT_EVENT(bench, mark_1, LTTNG_UST_TP_ARGS(uint32_t, name, int64_t, n),
+    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(uint32_t, name, name) lttng_ust_field_integer(int64_t, n, n)))
+LTTNG_UST_TRACEPOINT_EVENT(bench, end, LTTNG_UST_TP_ARGS(uint32_t, type),
+    LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(uint32_t, type, type)))
+#endif
+#include <lttng/tracepoint-event.h>
+"""
+
+# The loops of micro_emit.c, kind by kind, on one thread or several; it prints "name value unit" too.
+PROGRAM = """
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "provider.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static uint32_t n_events;
+static double cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+#define KIND(kind, body) static void kind(void) { for (uint32_t i = 0; i < n_events; i++) { \\
+    __asm__ volatile("" : : "r"(i) : "memory"); body; } }
+KIND(instant, lttng_ust_tracepoint(bench, mark, 1))
+KIND(instant_1_int, lttng_ust_tracepoint(bench, mark_1, 1, i))
+KIND(slice, lttng_ust_tracepoint(bench, mark, 1); lttng_ust_tracepoint(bench, end, 1))
+KIND(slice_1_int, lttng_ust_tracepoint(bench, mark_1, 1, i); lttng_ust_tracepoint(bench, end, 1))
+static void *run(void *record)
+{
+    double *spent = malloc(sizeof(*spent));
+    double begin = cpu_ns();
+    ((void (*)(void))record)();
+    *spent = cpu_ns() - begin;
+    return spent;
+}
+int main(int argc, char **argv)
+{
+    struct { const char *name; void (*record)(void); } kinds[] = {{"instant", instant},
+        {"instant_1_int", instant_1_int}, {"slice", slice}, {"slice_1_int", slice_1_int}};
+    int n_threads = argc > 2 ? atoi(argv[2]) : 1;
+    n_events = (uint32_t)strtoul(argv[1], NULL, 10);
+    for (int k = 0; k < 4; k++) {
+        pthread_t threads[16];
+        double spent = 0;
+        void *one;
+        for (int i = 0; i < n_threads; i++) pthread_create(&threads[i], NULL, run, (void *)kinds[k].record);
+        for (int i = 0; i < n_threads; i++) { pthread_join(threads[i], &one); spent += *(double *)one; }
+        printf("%s %.2f ns\\n", kinds[k].name, spent / n_events / n_threads);
+    }
+    return 0;
+}
+"""
+
+
+def figures(command, env=None):
+    """The lines "name value unit" of a program."""
+    out = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout
+    return {name: float(value) for name, value in re.findall(r"^(\S+) (\S+) \S+$", out, re.M)}
+
+
+def median_of(runs):
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+class Lttng:
+    """A session of LTTng with the provider enabled, of a daemon of its own. `figures` is None when it is not there."""
+
+    def __init__(self):
+        self.work = None
+        tools = all(shutil.which(name) for name in ("lttng", "lttng-sessiond", "pkg-config", "gcc"))
+        if not tools or subprocess.run(["pkg-config", "--exists", "lttng-ust"], check=False).returncode != 0:
+            return
+        self.work = tempfile.mkdtemp(prefix="traceplane-lttng-")
+        self.env = dict(os.environ, HOME=self.work, LTTNG_HOME=self.work, LTTNG_UST_REGISTER_TIMEOUT="3000")
+        for name, text in (("provider.h", PROVIDER), ("program.c", PROGRAM)):
+            with open(os.path.join(self.work, name), "w") as f:
+                f.write(text)
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "lttng-ust"], check=True, capture_output=True,
+                               text=True).stdout.split()
+        subprocess.run(["gcc", "-O2", "-I.", "-o", "program", "program.c", *flags, "-ldl", "-pthread"], check=True,
+                       cwd=self.work)
+        self.pid_file = os.path.join(self.work, "pid")
+        if subprocess.run(["lttng-sessiond", "--no-kernel", "--daemonize", "--pidfile", self.pid_file], env=self.env,
+                          capture_output=True, check=False).returncode != 0:
+            shutil.rmtree(self.work)  # somebody else's daemon is running
+            self.work = None
+            return
+        self.lttng("create", "bench", "--output", os.path.join(self.work, "out"))
+        self.lttng("enable-channel", "-u", "wide", "--subbuf-size=16M", "--num-subbuf=8")
+        self.lttng("enable-event", "-u", "-c", "wide", "bench:*")
+        self.lttng("start")
+
+    def lttng(self, *args):
+        done = subprocess.run(["lttng", "--no-sessiond", *args], env=self.env, capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr + done.stdout)
+
+    def figures(self, events, threads):
+        return figures([os.path.join(self.work, "program"), str(events), str(threads)], self.env)
+
+    def stop(self):
+        if self.work is None:
+            return
+        self.lttng("destroy", "bench")
+        with open(self.pid_file) as f:
+            os.kill(int(f.read()), signal.SIGTERM)
+        shutil.rmtree(self.work)
+
+
+def run(tool, report):
+    """One and two threads; the ratios to LTTng are those of figures that were taken in turns."""
+    lttng = Lttng()
+    try:
+        for threads in (1, 2):
+            ours, theirs = [], []
+            for _ in range(ROUNDS):
+                ours.append(figures([tool("micro_emit"), str(EVENTS), str(threads)]))
+                if lttng.work is not None:
+                    theirs.append(lttng.figures(EVENTS // 10, threads))
+            tell(report, threads, median_of(ours), median_of(theirs) if theirs else None)
+    finally:
+        lttng.stop()
+
+
+def tell(report, threads, us, lttng):
+    of = f"emit.{threads}."
+    off = max(us[name] for name in us if name.startswith("off_") and name != "off_empty") - us["off_empty"]
+    argument = (us["slice_2_ints"] - us["slice"]) / 2
+    agent = us["slice_1_int_agent"]
+    report(of + "off", f"{max(off, 0):.2f} ns above an empty loop ({us['off_empty']:.2f} ns), {threads} thread(s)", off,
+           1, True)
+    report(of + "instant", f"{us['instant']:.1f} ns, CPU time of the thread", us["instant"], 16, True)
+    report(of + "slice", f"{us['slice']:.1f} ns, begin and end, of which the clock is {2 * us['read_clock']:.1f}",
+           us["slice"], 30, True)
+    report(of + "argument", f"{max(argument, 0):.1f} ns an integer argument", argument, 6, True)
+    report(of + "agent", f"{agent:.1f} ns of the agent's CPU a slice with an argument, to a batch of "
+           f"{us['slice_1_int_size']:.0f} bytes a slice (without the post)", agent, 60, True)
+    report(of + "exact", "events kept = events emitted: yes (micro_emit fails otherwise)")
+    if lttng is None:
+        report(of + "lttng", "not measured: lttng-tools and liblttng-ust-dev are not installed")
+        return
+    for kind in ("instant", "instant_1_int", "slice", "slice_1_int"):
+        ratio = lttng[kind] / us[kind]
+        report(f"{of}lttng.{kind}", f"{ratio:.1f} x faster than LTTng-UST ({lttng[kind]:.1f} ns, {us[kind]:.1f} ns here)",
+               ratio, 5)
