@@ -10,7 +10,11 @@
  */
 #include "producer/ticks.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -58,6 +62,35 @@ static bool is_invariant(void)
 #endif
 }
 
+/* Whether the kernel has given the counter up, as it does when cores disagree. */
+static bool is_given_up(void)
+{
+    static const char path[] =
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    static const char *const others[] = {"hpet", "acpi_pm", "jiffies",
+                                         "refined-jiffies"};
+    char name[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    name[n > 0 ? strcspn(name, "\n") : 0] = '\0';
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* TRACEPLANE_CLOCK=monotonic is for machines on which both of them are wrong. */
+static bool is_refused(void)
+{
+    const char *clock = getenv("TRACEPLANE_CLOCK");
+
+    return clock != NULL && strcmp(clock, "monotonic") == 0;
+}
+
 /* Both clocks, with the reading of the counter in the middle of the shortest pair. */
 static struct moment read_moment(void)
 {
@@ -96,7 +129,7 @@ static void init(void)
 {
     struct moment now;
 
-    tp_ticks_are_tsc = is_invariant();
+    tp_ticks_are_tsc = is_invariant() && !is_given_up() && !is_refused();
     origin = read_moment();
     do
         now = read_moment();
@@ -135,5 +168,5 @@ uint64_t tp_ticks_at(const struct tp_ticks_line *line, uint64_t ns)
 {
     __int128 past = (int64_t)(ns - line->ns);
 
-    return line->ticks + (uint64_t)((past << 32) / (__int128)line->mult);
+    return line->ticks + (uint64_t)(past * ((__int128)1 << 32) / (__int128)line->mult);
 }

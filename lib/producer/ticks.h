@@ -3,7 +3,8 @@
  * nanoseconds.
  *
  * A tick is one of the processor's time stamp counter where that is invariant (it runs
- * at one rate in all states and on all cores), else a nanosecond of CLOCK_MONOTONIC. A
+ * at one rate in all states and on all cores) and neither the kernel nor the variable
+ * TRACEPLANE_CLOCK=monotonic says no, else a nanosecond of CLOCK_MONOTONIC. A
  * line says what a tick is on the producer's clock: the wall clock when the process
  * made its first recorder, and from then on what CLOCK_MONOTONIC has advanced. The
  * clock never steps. Private to the library; safe from any thread.

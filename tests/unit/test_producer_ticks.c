@@ -6,7 +6,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -88,9 +91,35 @@ static void test_ticks_and_nanoseconds_are_inverse(void **state)
     }
 }
 
+/* The choice is made once in a process, so another one makes the other. */
+static void test_the_monotonic_clock_can_be_chosen(void **state)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0) {
+        uint64_t before;
+
+        setenv("TRACEPLANE_CLOCK", "monotonic", 1);
+        before = read_clock(CLOCK_MONOTONIC);
+        tp_ticks_init();
+        _exit(!tp_ticks_are_tsc && tp_ticks_now() - before < 1000000000 &&
+                      tp_ticks_line()->mult == 1ULL << 32 &&
+                      tp_now() >= read_clock(CLOCK_REALTIME) - 1000000000
+                  ? 0
+                  : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* First, while this process has not chosen yet. */
+        cmocka_unit_test(test_the_monotonic_clock_can_be_chosen),
         cmocka_unit_test(test_now_is_about_the_wall_clock),
         cmocka_unit_test(test_now_advances_as_the_monotonic_clock),
         cmocka_unit_test(test_calibration_never_steps),
