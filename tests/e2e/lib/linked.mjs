@@ -6,6 +6,8 @@ import readline from 'node:readline';
 import { BINARY } from './server.mjs';
 
 export const LINKED = path.join(path.dirname(BINARY), 'e2e/linked');
+// A child that starts a thread of its own is more than ThreadSanitizer wants to see.
+const SANITIZER = { TSAN_OPTIONS: `${process.env.TSAN_OPTIONS ?? ''} die_after_fork=0` };
 const running = new Set();
 process.on('exit', () => { for (const child of running) child.kill('SIGKILL'); });
 
@@ -23,7 +25,7 @@ class Linked {
     this.err = '';
     this.process = spawn(LINKED, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, TRACEPLANE_URL: url, ...(rank !== undefined && { TRACEPLANE_RANK: String(rank) }), ...(job && { TRACEPLANE_JOB: job }), ...env },
+      env: { ...process.env, ...SANITIZER, TRACEPLANE_URL: url, ...(rank !== undefined && { TRACEPLANE_RANK: String(rank) }), ...(job && { TRACEPLANE_JOB: job }), ...env },
     });
     running.add(this.process);
     this.process.stderr.on('data', (c) => { this.err += c; });

@@ -1,0 +1,222 @@
+/*
+ * fake_service.c - a thread that accepts, and one for each connection, which ends when
+ * the producer closes it.
+ */
+#include "support/fake_service.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/tmpdir.h"
+
+#define REQUEST_BYTES (4u << 20)
+#define POLL_HELD_MS 20
+#define WAIT_MS 10000
+
+static const char *const names[FAKE_KINDS] = {"TYPES", "PRODUCERS", "SYNC", "EVENTS",
+                                              "LEAVE"};
+
+struct connection {
+    struct fake_service *service;
+    int fd;
+};
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Read one request into data; returns its bytes, 0 at the end. *body is where its body
+ * begins. */
+static size_t read_request(int fd, char *data, size_t *body)
+{
+    size_t n = 0, want = SIZE_MAX;
+
+    while (n < want && n + 1 < REQUEST_BYTES) {
+        ssize_t more = read(fd, data + n, REQUEST_BYTES - 1 - n);
+        const char *end, *length;
+
+        if (more <= 0)
+            return 0;
+        n += (size_t)more;
+        data[n] = '\0';
+        end = want == SIZE_MAX ? strstr(data, "\r\n\r\n") : NULL;
+        if (end == NULL)
+            continue;
+        *body = (size_t)(end + 4 - data);
+        length = strstr(data, "Content-Length:");
+        want = *body +
+               (length == NULL || length > end
+                    ? 0
+                    : strtoul(length + sizeof("Content-Length:") - 1, NULL, 10));
+    }
+    return n;
+}
+
+static enum fake_kind kind_of(const char *request)
+{
+    if (strncmp(request, "DELETE", 6) == 0)
+        return FAKE_LEAVE;
+    if (strstr(request, "/sync HTTP") != NULL)
+        return FAKE_SYNC;
+    if (strstr(request, "/events?") != NULL)
+        return FAKE_EVENTS;
+    return strstr(request, "/types HTTP") != NULL ? FAKE_TYPES : FAKE_PRODUCERS;
+}
+
+static const char *usual_body(enum fake_kind kind)
+{
+    if (kind == FAKE_SYNC)
+        return "{\"commands\":[]}";
+    return kind == FAKE_PRODUCERS ? "{\"id\":\"p1\"}" : "{}";
+}
+
+static void note(struct fake_service *s, enum fake_kind kind, const char *request,
+                 const char *body, int status)
+{
+    const char *seq = strstr(request, "seq=");
+    size_t n = strlen(s->log);
+
+    if (kind == FAKE_SYNC) {
+        if (strstr(body, "\"acks\"") != NULL)
+            snprintf(s->last_sync, sizeof(s->last_sync), "%s", body);
+        return;
+    }
+    snprintf(s->log + n, sizeof(s->log) - n, "%s %.*s %d\n", names[kind],
+             seq == NULL ? 1 : (int)strcspn(seq, " &"), seq == NULL ? "-" : seq,
+             status);
+}
+
+/* The next answer of the script. */
+static struct fake_answer choose(struct fake_service *s, const char *request,
+                                 const char *body)
+{
+    enum fake_kind kind = kind_of(request);
+    struct fake_answer a = {200, NULL};
+
+    pthread_mutex_lock(&s->lock);
+    s->n_asked[kind]++;
+    if (s->n_used[kind] < s->n_answers[kind])
+        s->n_used[kind]++;
+    if (s->n_used[kind] > 0)
+        a = s->answers[kind][s->n_used[kind] - 1];
+    if (a.body == NULL)
+        a.body = usual_body(kind);
+    note(s, kind, request, body, a.status);
+    pthread_mutex_unlock(&s->lock);
+    if (kind == FAKE_SYNC && strcmp(a.body, usual_body(kind)) == 0 &&
+        strstr(body, "\"wait_ms\": 0") == NULL)
+        pause_ms(POLL_HELD_MS);
+    return a;
+}
+
+static void *serve(void *arg)
+{
+    struct connection c = *(struct connection *)arg;
+    char *data = malloc(REQUEST_BYTES);
+    size_t body = 0;
+
+    free(arg);
+    while (data != NULL && read_request(c.fd, data, &body) > 0) {
+        struct fake_answer a = choose(c.service, data, data + body);
+        char text[4096];
+        int n;
+
+        if (a.status == FAKE_CUT)
+            break;
+        n = snprintf(text, sizeof(text),
+                     "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n%s", a.status,
+                     strlen(a.body), a.body);
+        if (send(c.fd, text, (size_t)n, MSG_NOSIGNAL) < 0)
+            break;
+    }
+    close(c.fd);
+    free(data);
+    return NULL;
+}
+
+static void *accept_all(void *arg)
+{
+    struct fake_service *s = arg;
+    int fd;
+
+    while ((fd = accept(s->listener, NULL, NULL)) >= 0) {
+        struct connection *c = malloc(sizeof(*c));
+        pthread_t thread;
+
+        *c = (struct connection){s, fd};
+        if (pthread_create(&thread, NULL, serve, c) == 0)
+            pthread_detach(thread);
+    }
+    return NULL;
+}
+
+void fake_service_init(struct fake_service *s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    memset(s, 0, sizeof(*s));
+    pthread_mutex_init(&s->lock, NULL);
+    s->folder = tmpdir_new();
+    snprintf(s->path, sizeof(s->path), "%s/s", s->folder);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", s->path);
+    s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(s->listener >= 0);
+    assert_int_equal(bind(s->listener, (struct sockaddr *)&address, sizeof(address)),
+                     0);
+    assert_int_equal(listen(s->listener, 16), 0);
+    assert_int_equal(pthread_create(&s->thread, NULL, accept_all, s), 0);
+}
+
+void fake_service_fini(struct fake_service *s)
+{
+    shutdown(s->listener, SHUT_RDWR);
+    pthread_join(s->thread, NULL);
+    close(s->listener);
+    tmpdir_remove(s->folder);
+}
+
+void fake_service_answer(struct fake_service *s, enum fake_kind kind, int status,
+                         const char *body)
+{
+    pthread_mutex_lock(&s->lock);
+    assert_true(s->n_answers[kind] < FAKE_ANSWERS_MAX);
+    s->answers[kind][s->n_answers[kind]++] = (struct fake_answer){status, body};
+    pthread_mutex_unlock(&s->lock);
+}
+
+void fake_service_await(struct fake_service *s, enum fake_kind kind, int n)
+{
+    for (int ms = 0; ms < WAIT_MS; ms++) {
+        bool is_there;
+
+        pthread_mutex_lock(&s->lock);
+        is_there = s->n_asked[kind] >= n;
+        pthread_mutex_unlock(&s->lock);
+        if (is_there)
+            return;
+        pause_ms(1);
+    }
+    fail_msg("%s was not asked %d times:\n%s", names[kind], n, s->log);
+}
+
+bool fake_service_has(struct fake_service *s, const char *text)
+{
+    bool has;
+
+    pthread_mutex_lock(&s->lock);
+    has = strstr(s->log, text) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return has;
+}

@@ -1,0 +1,359 @@
+/* A whole client against a service that answers badly: nothing is lost without being
+ * counted, nothing is sent twice under two numbers, nothing hangs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <traceplane/traceplane.h>
+#include <cmocka.h>
+
+#include "producer/agent.h"
+#include "producer/settings.h"
+#include "support/fake_service.h"
+#include "support/fault.h"
+
+#define WAIT_MS 10000
+
+#define PREPARE                                                                  \
+    "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"stream\":1,"   \
+    "\"types\":[50,51,52,53,54,55,56,57,58,59,120,137]},{\"command\":\"start\"," \
+    "\"trace_id\":\"t\"}]}"
+#define STOP "{\"commands\":[{\"command\":\"stop\",\"trace_id\":\"t\"}]}"
+#define PROBLEM(name) "{\"type\":\"urn:traceplane:problem:" name "\"}"
+
+struct rig {
+    struct fake_service service;
+    struct tp_client *client;
+    unsigned type;
+    char url[128];
+};
+
+static struct tp_stats stats_of(struct rig *rig)
+{
+    struct tp_stats s;
+
+    tp_get_stats(rig->client, &s, sizeof(s));
+    return s;
+}
+
+static void rig_open(struct rig *rig)
+{
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .url = rig->url,
+                                 .has_rank = true,
+                                 .flush_ms = 1000};
+
+    snprintf(rig->url, sizeof(rig->url), "unix:%s", rig->service.path);
+    rig->client = &tp_client_off;
+    rig->type = TP_TYPE_NONE;
+    assert_int_equal(tp_open(&options, &rig->client, NULL), TP_OK);
+    /* Its id, 120, is among those that PREPARE asks for. */
+    assert_int_equal(tp_register_type(rig->client, "demo", "STEP", TP_KIND_SLICE, NULL,
+                                      &rig->type, NULL),
+                     TP_OK);
+    assert_int_equal(rig->type, 120);
+}
+
+static void rig_close(struct rig *rig)
+{
+    tp_close(rig->client);
+    fake_service_fini(&rig->service);
+}
+
+static void record(struct rig *rig, int n)
+{
+    for (int i = 0; i < n; i++) {
+        TP_BEGIN(rig->client, rig->type, "slice");
+        TP_END(rig->client, rig->type);
+    }
+}
+
+/* Wait until the stats say that it records, or does not. */
+static void await_recording(struct rig *rig, bool wanted)
+{
+    for (int ms = 0; ms < WAIT_MS; ms++) {
+        if (stats_of(rig).is_recording == wanted)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    fail_msg("it %s", wanted ? "does not record" : "records on");
+}
+
+static void rig_start(struct rig *rig)
+{
+    fake_service_answer(&rig->service, FAKE_SYNC, 200, PREPARE);
+    fake_service_answer(&rig->service, FAKE_SYNC, 200, NULL);
+    rig_open(rig);
+    await_recording(rig, true);
+}
+
+static void test_a_batch_goes_again_under_its_number_until_it_is_taken(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_EVENTS, FAKE_CUT, NULL);
+    fake_service_answer(&rig.service, FAKE_EVENTS, 500, NULL);
+    fake_service_answer(&rig.service, FAKE_EVENTS, 503, "busy");
+    fake_service_answer(&rig.service, FAKE_EVENTS, 429, PROBLEM("too-many-requests"));
+    fake_service_answer(&rig.service, FAKE_EVENTS, 200, NULL);
+    rig_start(&rig);
+    record(&rig, 100);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    record(&rig, 50);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 -1\n"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 500\n"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 503\n"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 429\n"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 200\n"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=2 200\n"));
+    assert_true(stats_of(&rig).sent >= 150);
+    assert_int_equal(stats_of(&rig).emitted, stats_of(&rig).sent);
+    rig_close(&rig);
+}
+
+static void test_a_refused_batch_is_counted_and_the_next_goes_on(void **state)
+{
+    struct tp_stats s;
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_EVENTS, 400, PROBLEM("damaged-body"));
+    fake_service_answer(&rig.service, FAKE_EVENTS, 200, NULL);
+    rig_start(&rig);
+    record(&rig, 100);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    record(&rig, 50);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    s = stats_of(&rig);
+    assert_true(s.dropped_backlog >= 100);
+    assert_int_equal(s.emitted, s.sent + s.dropped_backlog);
+    assert_true(s.sent >= 50);
+    rig_close(&rig);
+}
+
+static void test_a_trace_that_takes_no_more_is_given_up(void **state)
+{
+    static const int statuses[] = {404, 409};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct tp_stats s;
+        struct rig rig;
+
+        fake_service_init(&rig.service);
+        fake_service_answer(&rig.service, FAKE_EVENTS, statuses[i], NULL);
+        rig_start(&rig);
+        record(&rig, 100);
+        await_recording(&rig, false);
+        s = stats_of(&rig);
+        if (s.emitted < 100 || s.dropped_backlog != s.emitted || s.waiting != 0 ||
+            tp_enabled(rig.client, rig.type))
+            fail_msg("status %d: %llu emitted, %llu dropped", statuses[i],
+                     (unsigned long long)s.emitted,
+                     (unsigned long long)s.dropped_backlog);
+        rig_close(&rig);
+    }
+}
+
+static void test_a_stop_is_acknowledged_when_all_is_sent(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    rig_start(&rig);
+    record(&rig, 100);
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, STOP);
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
+    await_recording(&rig, false);
+    for (int ms = 0;; ms++) {
+        bool is_acked;
+
+        pthread_mutex_lock(&rig.service.lock);
+        is_acked = strstr(rig.service.last_sync, "\"stop\"") != NULL;
+        pthread_mutex_unlock(&rig.service.lock);
+        if (is_acked)
+            break;
+        assert_true(ms < WAIT_MS);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_non_null(strstr(rig.service.last_sync, "\"emitted\": 10"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 200\n"));
+    rig_close(&rig);
+}
+
+static void test_answers_that_make_no_sense_are_survived(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, "[]");
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, FAKE_CUT, NULL);
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, 401, "who?");
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, 200, "<html>");
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, 200, "{\"id\":\"../../etc\"}");
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, 200, NULL);
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, "null");
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, "{\"commands\":[{}]}");
+    fake_service_answer(&rig.service, FAKE_SYNC, FAKE_CUT, NULL);
+    rig_start(&rig);
+    record(&rig, 10);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    rig_close(&rig);
+}
+
+static void test_one_that_is_forgotten_registers_again_and_records_on(void **state)
+{
+    struct rig rig;
+    int n;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    rig_start(&rig);
+    pthread_mutex_lock(&rig.service.lock);
+    n = rig.service.n_asked[FAKE_PRODUCERS];
+    pthread_mutex_unlock(&rig.service.lock);
+    fake_service_answer(&rig.service, FAKE_SYNC, 404, PROBLEM("not-found"));
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
+    fake_service_await(&rig.service, FAKE_PRODUCERS, n + 1);
+    assert_true(stats_of(&rig).is_recording);
+    record(&rig, 10);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    rig_close(&rig);
+}
+
+static void test_a_type_that_is_refused_does_not_keep_the_others_out(void **state)
+{
+    struct rig rig;
+    unsigned other = TP_TYPE_NONE;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("registry-frozen"));
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("id-collision"));
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("id-collision"));
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, "{\"types\":[{\"id\":51}]}");
+    rig_open(&rig);
+    assert_int_equal(tp_register_type(rig.client, "demo", "B", TP_KIND_SLICE, NULL,
+                                      &other, NULL),
+                     TP_OK);
+    fake_service_await(&rig.service, FAKE_TYPES, 4);
+    rig_close(&rig);
+}
+
+static void test_closing_is_bounded_when_the_service_takes_nothing(void **state)
+{
+    struct timespec begin, end;
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_EVENTS, 503, NULL);
+    rig_start(&rig);
+    record(&rig, 10);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(tp_flush(rig.client, 50, NULL), TP_EAGAIN);
+    tp_close(rig.client);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_in_range(end.tv_sec - begin.tv_sec, 0, 3);
+    fake_service_fini(&rig.service);
+}
+
+static void test_in_a_child_clients_of_before_are_dead_and_harmless(void **state)
+{
+    struct rig rig;
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    rig_start(&rig);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool is_good = !tp_enabled(rig.client, rig.type) &&
+                       tp_flush(rig.client, 10, NULL) == TP_ESTATE &&
+                       stats_of(&rig).emitted == 0;
+
+        record(&rig, 10);
+        tp_step(rig.client);
+        tp_close(rig.client);
+        _exit(is_good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    record(&rig, 10);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    rig_close(&rig);
+}
+
+static void test_one_that_is_off_contacts_nobody(void **state)
+{
+    struct tp_options options = {.options_bytes = sizeof(options), .is_off = true};
+    struct tp_client *client = &tp_client_off;
+    unsigned type = TP_TYPE_NONE;
+
+    (void)state;
+    assert_int_equal(tp_open(&options, &client, NULL), TP_OK);
+    assert_int_equal(tp_register_type(client, "demo", "STEP", TP_KIND_SLICE, NULL,
+                                      &type, NULL),
+                     TP_OK);
+    assert_int_equal(type, 120);
+    assert_int_equal(tp_flush(client, 10, NULL), TP_ESTATE);
+    tp_close(client);
+    tp_close(NULL);
+    tp_close(&tp_client_off);
+}
+
+static void test_open_survives_every_allocation_failure(void **state)
+{
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .url = "http://127.0.0.1:1",
+                                 .flush_ms = 10};
+
+    (void)state;
+    for (int n = 0;; n++) {
+        struct tp_client *client = &tp_client_off;
+        int rc;
+
+        fault_arm(n);
+        rc = tp_open(&options, &client, NULL);
+        if (!fault_disarm()) {
+            assert_int_equal(rc, TP_OK);
+            tp_close(client);
+            return;
+        }
+        assert_int_equal(rc, TP_ENOMEM);
+        assert_ptr_equal(client, &tp_client_off);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_batch_goes_again_under_its_number_until_it_is_taken),
+        cmocka_unit_test(test_a_refused_batch_is_counted_and_the_next_goes_on),
+        cmocka_unit_test(test_a_trace_that_takes_no_more_is_given_up),
+        cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),
+        cmocka_unit_test(test_answers_that_make_no_sense_are_survived),
+        cmocka_unit_test(test_one_that_is_forgotten_registers_again_and_records_on),
+        cmocka_unit_test(test_a_type_that_is_refused_does_not_keep_the_others_out),
+        cmocka_unit_test(test_closing_is_bounded_when_the_service_takes_nothing),
+        cmocka_unit_test(test_in_a_child_clients_of_before_are_dead_and_harmless),
+        cmocka_unit_test(test_one_that_is_off_contacts_nobody),
+        cmocka_unit_test(test_open_survives_every_allocation_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
