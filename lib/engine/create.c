@@ -305,7 +305,7 @@ static int establish(struct creation *c)
     tp_persist_trace_done(t);
     tp_life_hold(t);
     tp_match_attach(t);
-    if (t->is_planned)
+    if (t->start_at_ns != 0)
         tp_kineto_begin(t, c->now);
     c->e->stats.traces_created++;
     return TP_OK;

@@ -116,6 +116,8 @@ uint64_t tp_kineto_plan(const struct tp_trace *t, struct tp_now now)
 {
     uint64_t start_ns = 0;
 
+    if (t->spec.kineto_options.iterations > 0)
+        return 0; /* they start with an iteration of theirs */
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_kineto_link *link = link_of(t->members[i]);
         uint64_t at_ns;
@@ -303,6 +305,19 @@ void tp_kineto_disarm(struct tp_producer *p)
         return;
     tp_lock_take(&k->lock);
     tp_kineto_table_withdraw(k->table, p->kineto->seen.id);
+    tp_lock_give(&k->lock);
+}
+
+void tp_kineto_through(struct tp_member *m)
+{
+    struct tp_producer *p = tp_kineto_producer(m);
+    struct tp_kineto *k = m->trace->engine->kineto;
+
+    if (p == NULL)
+        return;
+    tp_lock_take(&k->lock);
+    tp_kineto_table_through(k->table, p->kineto->seen.id);
+    tp_kineto_table_get(k->table, p->kineto->seen.id, &p->kineto->seen);
     tp_lock_give(&k->lock);
 }
 

@@ -143,6 +143,8 @@ static bool give_up_waiting(struct tp_member *m, struct tp_now now)
     const struct tp_producer *p = tp_kineto_producer(m);
     uint64_t until = m->kineto.serve_until_ns;
 
+    if (m->trace->spec.kineto_options.iterations > 0)
+        return false; /* it has as long as the trace */
     if (until == 0)
         until = start_ns(m, now);
     if (m->kineto.phase >= TP_KINETO_PHASE_SERVED || now.mono_ns <= until)
@@ -255,8 +257,8 @@ uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now)
     }
     if (version != t->version || t->has_kineto_news) {
         t->has_kineto_news = false;
-        stop_when_done(t, now);
         tp_life_advance(t, now);
     }
+    stop_when_done(t, now);
     return next;
 }

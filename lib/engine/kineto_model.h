@@ -70,7 +70,7 @@ size_t tp_kineto_waiting(const struct tp_trace *t);
 
 /*
  * The earliest start that all waiting members can keep, in wall nanoseconds, whole
- * milliseconds; 0 when there is none of them.
+ * milliseconds; 0 when there is none of them, or they start by iteration.
  */
 uint64_t tp_kineto_plan(const struct tp_trace *t, struct tp_now now);
 
@@ -86,6 +86,9 @@ void tp_kineto_arm(struct tp_member *m, struct tp_now now);
 
 /* The trace is over, or the member is out of it: its order is taken back. */
 void tp_kineto_disarm(struct tp_producer *p);
+
+/* The file of its process is complete: it could take another order. */
+void tp_kineto_through(struct tp_member *m);
 
 /* Whether the trace waits for files. */
 bool tp_kineto_is_collecting(const struct tp_trace *t);

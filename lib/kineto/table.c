@@ -450,6 +450,16 @@ bool tp_kineto_table_withdraw(struct tp_kineto_table *t, uint64_t target)
     return true;
 }
 
+void tp_kineto_table_through(struct tp_kineto_table *t, uint64_t target)
+{
+    struct entry *e = by_id(t, target);
+
+    if (e == NULL || e->seen.state != TP_KINETO_ARMED)
+        return;
+    move(e, TP_KINETO_IDLE);
+    forget_order(e);
+}
+
 bool tp_kineto_table_get(const struct tp_kineto_table *t, uint64_t target,
                          struct tp_kineto_target *out)
 {

@@ -227,6 +227,20 @@ static void test_one_that_never_begins_is_told(void **state)
     assert_int_equal(news(w, NEWS(POLL) | NEWS(NEVER)).state, TP_KINETO_IDLE);
 }
 
+static void test_one_whose_file_is_there_is_idle_before_it_asks_again(void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
+
+    assert_int_equal(order(w, id, "A=1\n", 20, 30), TP_OK);
+    tp_kineto_table_through(w->table, id); /* it is not served yet */
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
+    tp_kineto_table_through(w->table, id);
+    tp_kineto_table_through(w->table, id + 1);
+    assert_int_equal(order(w, id, "B=2\n", 20, 30), TP_OK);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
+}
+
 static void test_an_order_can_be_withdrawn_before_it_is_served(void **state)
 {
     struct world *w = *state;
@@ -505,6 +519,7 @@ int main(void)
         TEST(test_an_order_is_not_served_too_late),
         TEST(test_a_sweep_takes_back_what_nobody_asked_for_in_time),
         TEST(test_one_that_never_begins_is_told),
+        TEST(test_one_whose_file_is_there_is_idle_before_it_asks_again),
         TEST(test_an_order_can_be_withdrawn_before_it_is_served),
         TEST(test_one_that_lags_is_left_without_exactly_one_answer),
         TEST(test_an_order_that_was_read_late_is_dated_anew),

@@ -1,0 +1,74 @@
+// Stock PyTorch processes, of both ages, are traced with one request: they start together, and their files are the trace.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import test from 'node:test';
+import { eventsOf } from './lib/events.mjs';
+import { assertNobodyDied, clients, producers, serveKineto, until } from './lib/kineto.mjs';
+
+test('processes of both ages are one trace', async (t) => {
+  const server = await serveKineto(t);
+  const young = clients(t, server, { count: 2 });
+  const old = clients(t, server, { old: 1 });
+  const listed = await producers(server, 3);
+  assert.deepEqual(new Set(listed.map((p) => p.backend)), new Set(['pytorch']));
+  for (const p of listed) assert.equal(p.name, `kineto-${p.pid}`);
+
+  const asked = Date.now();
+  const dry = (await server.expect('POST', '/traces', [200, 201], { body: { dry_run: true, require: 'all' } })).json();
+  assert.equal(dry.matched.length, 3);
+  const trace = await server.createTrace({ require: 3, stop: { duration_ms: 300 }, kineto: { warmup_ms: 0, record_shapes: true } });
+  assert.equal(trace.state, 'prepared');
+  assert.ok(Date.parse(trace.start_at) - asked < 8000, `${trace.start_at} is more than 8 s away`);
+  const end = await server.waitFinal(trace.id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.deepEqual(end.matched.map((m) => m.state), ['done', 'done', 'done']);
+
+  const starts = [...young.of('recording'), ...old.of('recording')];
+  assert.equal(starts.length, 3);
+  for (const s of starts) assert.equal(s.wanted_ms, Date.parse(trace.start_at));
+  const spread = Math.max(...starts.map((s) => s.start_ms)) - Math.min(...starts.map((s) => s.start_ms));
+  t.diagnostic(`3 processes started within ${spread} ms`);
+  for (const c of [young, old]) { assertNobodyDied(c); assert.deepEqual(c.of('dropped'), []); }
+
+  const download = await server.downloadChrome(trace.id);
+  assert.equal(eventsOf(download).length, 30);
+  assert.deepEqual(new Set(download.traceplane.producers.map((p) => p.kind)), new Set(['kineto']));
+  await until('the folders are removed', () => fs.readdirSync(server.kineto.traceDir).every((d) => fs.readdirSync(`${server.kineto.traceDir}/${d}`).length === 0));
+});
+
+test('a filter travels as far as Kineto can take it, and the rest is applied to the file', async (t) => {
+  const server = await serveKineto(t);
+  await server.registerTypes(['ascend.KERNEL']);
+  const c = clients(t, server);
+  await producers(server, 1);
+  const filter = { include: ['cpu_op', 'ascend.KERNEL'], names: { exclude: ['*-2'] } };
+  const trace = await server.createTrace({ filter, stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
+  const end = await server.waitFinal(trace.id);
+  assert.equal(end.outcome, 'complete', end.reason);
+  assert.deepEqual([...new Set(eventsOf(await server.downloadChrome(trace.id)).map((e) => e.cat))], ['cpu_op']);
+  assert.ok(!eventsOf(await server.downloadChrome(trace.id)).some((e) => e.name.endsWith('-2')));
+  assert.deepEqual(c.of('dropped'), []);
+
+  const other = await server.createTrace({ filter: { include: ['ascend.KERNEL'] } });
+  assert.match(other.unmatched[0].reason, /no type that Kineto records/);
+});
+
+test('by iterations: the trace ends when the files are here', async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server, { 'step-ms': 20 });
+  await producers(server, 1);
+  const trace = await server.createTrace({ kineto: { iterations: 5, iteration_roundup: 10 } });
+  const end = await server.waitFinal(trace.id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.match(end.history.find((h) => h.state === 'stopping').cause, /Kineto processes are done/);
+  assert.equal(c.of('file').length, 1);
+});
+
+test('options that are not known or not possible are refused by name', async (t) => {
+  const server = await serveKineto(t);
+  for (const [kineto, field] of [[{ with_stacks: true }, 'kineto.with_stacks'], [{ warmup_ms: 600001 }, 'kineto.warmup_ms'],
+    [{ with_stack: 1 }, 'kineto.with_stack'], [{ iteration_roundup: 5 }, 'kineto.iteration_roundup']]) {
+    const p = await server.problem('POST', '/traces', 400, 'invalid-field', { body: { kineto } });
+    assert.equal(p.field, field);
+  }
+});

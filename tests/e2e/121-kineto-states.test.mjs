@@ -1,0 +1,72 @@
+// What becomes of a process that does not do as it was told is in the trace, with its reason.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { assertNobodyDied, clients, producers, serveKineto, until } from './lib/kineto.mjs';
+
+const QUICK = { stop: { duration_ms: 200 }, kineto: { warmup_ms: 0 } };
+
+test('one that profiles itself is busy: not matched, and not counted on', async (t) => {
+  const server = await serveKineto(t);
+  clients(t, server, { 'busy-ms': 60000 });
+  await producers(server, 1, 'busy');
+  const trace = (await server.expect('POST', '/traces', [200], { body: { dry_run: true } })).json();
+  assert.equal(trace.unmatched[0].reason, 'busy: the application is profiling itself');
+  const p = await server.problem('POST', '/traces', 409, 'not-enough-producers', { body: { ...QUICK, require: 'all' } });
+  assert.deepEqual([p.required, p.available], [1, 0]);
+});
+
+const CASES = [
+  [{ 'die-ms': 1500 }, /process ended/],
+  [{ 'drops-files': 1 }, /no file/],
+  [{ preempts: 1 }, /no file: the recording was cut short/],
+  [{ 'writes-other-id': 1 }, /no file: the file is of another request/],
+  [{ 'writes-link': 1 }, /no file: the file is a link/],
+];
+
+for (const [knobs, reason] of CASES) {
+  test(`${Object.keys(knobs)[0]}: ${reason.source}`, async (t) => {
+    const server = await serveKineto(t);
+    const bad = clients(t, server, knobs), good = clients(t, server);
+    await producers(server, 2);
+    const trace = await server.createTrace(QUICK);
+    const end = await server.waitFinal(trace.id);
+    assert.equal(end.outcome, 'partial', JSON.stringify(end.matched));
+    assert.equal(end.matched.filter((m) => m.state === 'done').length, 1);
+    const lost = end.matched.find((m) => m.state === 'lost');
+    assert.match(lost.reason, reason);
+    assert.match(end.reason, reason);
+    assertNobodyDied(bad);
+    assertNobodyDied(good);
+  });
+}
+
+test('a file that ends in the middle is kept as far as it goes, and told', async (t) => {
+  const server = await serveKineto(t);
+  clients(t, server, { 'writes-damage': 1 });
+  await producers(server, 1);
+  const end = await server.waitFinal((await server.createTrace(QUICK)).id);
+  assert.equal(end.outcome, 'partial', JSON.stringify(end.matched));
+  assert.match(end.reason, /damaged/);
+  assert.equal(end.counts.stored, 11);
+});
+
+test('a cancel before anybody was told reaches nobody', async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server);
+  await producers(server, 1);
+  const trace = await server.createTrace(QUICK);
+  await server.expect('POST', `/traces/${trace.id}/cancel`, [202]);
+  await until('it has asked again', () => c.of('poll').length >= 2);
+  assert.deepEqual(c.of('accepted'), []);
+  await producers(server, 1, 'idle');
+});
+
+test('one that answers late is put back in step and traced', async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server, { 'late-reads': 1, 'interval-ms': 1000 });
+  await until('it is in step', () => c.of('poll').length >= 3);
+  let end; // on a busy machine it may be late again, which is told
+  for (let i = 0; i < 3 && end?.outcome !== 'complete'; i++) end = await server.waitFinal((await server.createTrace(QUICK)).id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.deepEqual(c.of('dropped'), []);
+});

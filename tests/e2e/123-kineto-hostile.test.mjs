@@ -1,0 +1,91 @@
+// Whatever one process sends, the service lives, others are answered, and nobody gets what would end him.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import test from 'node:test';
+import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+
+const PRELUDE = `
+import os, socket, struct, sys, time
+name = b'\\0' + sys.argv[1].encode() + b'\\0'
+def bound(tag):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.bind(b'\\0dynoconfigclient-' + tag.encode() + str(os.getpid()).encode() + b'\\0')
+    s.settimeout(1)
+    return s
+def req(kind=2, pids=(1,), n=None, size=None):
+    body = struct.pack('<iiq', kind, len(pids) if n is None else n, 0) + b''.join(struct.pack('<i', p) for p in pids)
+    return struct.pack('<Q', len(body) if size is None else size) + b'req'.ljust(32, b'\\0') + body
+`;
+
+test('datagrams that are none, too short, too long or lie are not answered, and do no harm', async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server, { 'interval-ms': 500 });
+  await producers(server, 1);
+  const answered = JSON.parse(await python(`${PRELUDE}
+import json
+s = bound('a')
+bad = [b'', b'x', b'x' * 39, b'\\xff' * 40, req()[:-1], req() + b'y', req(n=65), req(n=-1), req(n=2**31 - 1), req(size=2**63), req(size=2**64 - 1),
+       req(pids=range(64)) + b'z' * 4000, struct.pack('<Q', 16) + b'q' * 48, os.urandom(300)]
+out = []
+for b in bad:
+    s.sendto(b, name)
+    s.settimeout(0.1)
+    try: out.append(len(s.recv(65536)))
+    except TimeoutError: out.append(None)
+u = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+u.sendto(req(), name)  # from nowhere: there is nobody to answer
+r, w = os.pipe()
+s.sendmsg([req()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack('ii', r, w))], 0, name)  # descriptors are not taken
+s.settimeout(2)
+out.append(len(s.recv(65536)))
+s.sendto(req(pids=()), name)
+out.append(len(s.recv(65536)))
+print(json.dumps(out))`, [server.kineto.name]));
+  assert.deepEqual(answered.slice(0, -2), Array(answered.length - 2).fill(null));
+  assert.deepEqual(answered.slice(-2), [40, 40]);
+  const before = c.of('poll').length;
+  await until('others are answered', () => c.of('poll').length > before + 2);
+  assert.ok(c.of('poll').every((p) => p.bytes === 0), JSON.stringify(c.of('poll')));
+  assertNobodyDied(c);
+});
+
+test('a flood from one process keeps nobody from being answered', async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server, { count: 5, 'interval-ms': 300 });
+  await producers(server, 5);
+  const sent = Number(await python(`${PRELUDE}
+s = bound('flood')
+s.setblocking(False)
+end, n, d = time.time() + 3, 0, req()
+while time.time() < end:
+    try:
+        s.sendto(d, name)
+        n += 1
+    except BlockingIOError:
+        pass
+print(n)`, [server.kineto.name]));
+  const during = c.of('poll');
+  t.diagnostic(`${Math.round(sent / 3)} datagrams a second came through; ${during.length} polls of others, the slowest took ${Math.max(...during.map((p) => p.us))} us`);
+  assert.ok(during.length > 20, `${during.length} polls`);
+  assert.ok(during.filter((p) => p.bytes < 0).length === 0, 'a poll was not answered');
+  await producers(server, 5);
+  assertNobodyDied(c);
+});
+
+test('a process of another user is listed and not traced, unless that is allowed', { skip: process.getuid() !== 0 && 'needs root to be another user' }, async (t) => {
+  const strict = await serveKineto(t);
+  const c = clients(t, strict, { uid: 65534 });
+  await producers(strict, 1);
+  const trace = (await strict.expect('POST', '/traces', [200], { body: { dry_run: true } })).json();
+  assert.match(trace.unmatched[0].reason, /not allowed: it belongs to user 65534/);
+  await c.stop();
+
+  const dir = fs.mkdtempSync('/tmp/tpk-'); // which others can go through, unlike the folder of the test
+  fs.chmodSync(dir, 0o711);
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  const open = await serveKineto(t, { args: ['--kineto-allow-uid', '65534'], kineto: { ...strict.kineto, name: `${strict.kineto.name}-open`, traceDir: `${dir}/files` } });
+  clients(t, open, { uid: 65534 });
+  await producers(open, 1);
+  const end = await open.waitFinal((await open.createTrace({ stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } })).id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+});

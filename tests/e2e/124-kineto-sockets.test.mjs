@@ -1,0 +1,45 @@
+// Where the service listens for PyTorch processes: a name, directories, both; and when somebody is there already.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+import { serve, temporaryFolder } from './lib/server.mjs';
+
+test('directories work beside the name, as containers need them', async (t) => {
+  const dir = fs.mkdtempSync('/tmp/tpk-');
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
+  const inDir = clients(t, server, { 'socket-dir': dir }), byName = clients(t, server);
+  await producers(server, 2);
+  const end = await server.waitFinal((await server.createTrace({ stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } })).id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  for (const c of [inDir, byName]) assertNobodyDied(c);
+  await server.stop();
+  const left = fs.readdirSync(dir);
+  assert.ok(left.every((f) => f.startsWith('dynoconfigclient')), `the service has left ${left}`);
+});
+
+test('what processes have left in a directory is removed', async (t) => {
+  const dir = fs.mkdtempSync('/tmp/tpk-');
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  await python("import socket, sys\nfor n in ('dynoconfigclientdead', 'other'):\n    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1] + '/' + n)", [dir]);
+  await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
+  await until('the dead socket is gone', () => !fs.existsSync(path.join(dir, 'dynoconfigclientdead')));
+  assert.ok(fs.existsSync(path.join(dir, 'other')), 'it is somebody else\'s');
+});
+
+test('a name that is taken is told, and the service runs', async (t) => {
+  const first = await serveKineto(t);
+  const second = await serveKineto(t, { kineto: { ...first.kineto, traceDir: path.join(temporaryFolder(), 'files') } });
+  await until('the log says so', () => /kineto-socket-unavailable.*taken: a dynolog/.test(second.log));
+  assert.equal((await second.get('/healthz')).status, 200);
+  clients(t, first);
+  await producers(first, 1);
+  assert.deepEqual((await second.get('/producers')).json().items, []);
+});
+
+test('without a name nobody is listened for', async (t) => {
+  const server = await serve(t, { args: ['--kineto-socket', ''] });
+  assert.doesNotMatch(server.log, /kineto/);
+});

@@ -1,0 +1,65 @@
+// Stand-ins for PyTorch processes, and a service that they find. Names of sockets are of this process: others on the
+// machine share the namespace.
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import path from 'node:path';
+import { BINARY, serve, temporaryFolder } from './server.mjs';
+
+const CLIENT = path.join(path.dirname(BINARY), 'e2e', 'kineto_client');
+let n = 0;
+
+// A service with a Kineto socket of its own: server.kineto has its name and the folder for files.
+export async function serveKineto(t, { args = [], dataDir = null, kineto = null } = {}) {
+  const k = kineto ?? { name: `tp-e2e-${process.pid}-${++n}`, traceDir: path.join(temporaryFolder(), 'files') };
+  const server = await serve(t, { args: ['--kineto-socket', k.name, '--kineto-trace-dir', k.traceDir, ...args], dataDir });
+  server.kineto = k;
+  return server;
+}
+
+// Clients with these knobs ({count: 3, old: 1}); `events` fills up with what they say.
+export function clients(t, server, knobs = {}) {
+  const args = Object.entries({ name: server.kineto.name, 'run-ms': 60000, ...knobs }).flatMap(([k, v]) => [`--${k}`, String(v)]);
+  const c = { events: [], process: spawn(CLIENT, args, { stdio: ['ignore', 'pipe', 'inherit'] }) };
+  let rest = '';
+  c.process.stdout.on('data', (data) => {
+    const lines = (rest + data).split('\n');
+    rest = lines.pop();
+    c.events.push(...lines.map((l) => JSON.parse(l)));
+  });
+  c.of = (event) => c.events.filter((e) => e.event === event);
+  c.ended = new Promise((resolve) => c.process.once('exit', resolve));
+  c.stop = () => { c.process.kill('SIGKILL'); return c.ended; };
+  t.after(() => c.stop());
+  return c;
+}
+
+// Wait until so many Kineto producers are listed and are `state`.
+export async function producers(server, count, state = 'idle') {
+  for (let i = 0; i < 500; i++) {
+    const items = (await server.get('/producers?limit=1000')).json().items.filter((p) => p.kind === 'kineto');
+    if (items.length >= count && items.every((p) => p.state === state)) return items;
+    await new Promise((r) => setTimeout(r, 20));
+  }
+  throw new Error(`there are no ${count} Kineto processes that are ${state}`);
+}
+
+export async function until(what, check, ms = 20000) {
+  for (const end = Date.now() + ms; Date.now() < end; await new Promise((r) => setTimeout(r, 20))) {
+    const value = await check();
+    if (value) return value;
+  }
+  throw new Error(`it did not happen in ${ms} ms: ${what}`);
+}
+
+// No client was ended by a signal: nothing that the service sends may do that.
+export function assertNobodyDied(c) {
+  assert.deepEqual(c.of('end').filter((e) => e.signal !== undefined && e.signal !== 9), []);
+  assert.deepEqual(c.of('dropped').filter((e) => /spins/.test(e.why)), []);
+}
+
+// Run Python, which has datagram sockets of this kind; the code finds its arguments in sys.argv[1:].
+export function python(code, args = []) {
+  return new Promise((resolve, reject) => {
+    execFile('python3', ['-c', code, ...args.map(String)], { timeout: 60000 }, (e, stdout, stderr) => (e ? reject(new Error(stderr)) : resolve(stdout)));
+  });
+}
