@@ -367,9 +367,10 @@ def bench_files(service):
     report("files.with_seal", f"{statistics.median(sealed) / 1e6:,.0f} MB/s with the sorting at the end")
 
 
-def bench_emit(_service):
-    """What recording costs the threads of a linked process; LTTng-UST beside it where it is installed."""
+def bench_emit(service):
+    """What recording costs the threads of a linked process, and its agent; LTTng-UST beside it where it is installed."""
     emit.run(tool, report)
+    emit.run_post(tool, report, service)
 
 
 def main():

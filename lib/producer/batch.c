@@ -45,6 +45,7 @@ struct tp_batch {
     uint32_t n_metas;                         /* metadata events in the batch */
     uint32_t trace;                           /* counts the traces; from 1 */
     uint32_t thread_name, process_name, name; /* the texts that metadata needs */
+    uint32_t last_own_text;                   /* the largest of them */
     const struct tp_registry *registry;
     struct tp_ticks_line line;
     int64_t pid;
@@ -63,6 +64,11 @@ struct tp_batch {
     uint32_t device_process_batch[TP_DEVICE_TRACKS_MAX + 1];
 };
 
+static uint32_t max(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 int tp_batch_new(struct tp_batch **out, struct tp_err *err)
 {
     struct tp_batch *b = calloc(1, sizeof(*b));
@@ -72,6 +78,7 @@ int tp_batch_new(struct tp_batch **out, struct tp_err *err)
     b->thread_name = tp_intern("thread_name");
     b->process_name = tp_intern("process_name");
     b->name = tp_intern("name");
+    b->last_own_text = max(b->name, max(b->thread_name, b->process_name));
     if (b->thread_name == 0 || b->process_name == 0 || b->name == 0) {
         free(b);
         return tp_fail(err, TP_ENOMEM, "no memory for the names of batches");
@@ -200,16 +207,6 @@ static int reserve_said(struct tp_batch *b, uint32_t text, struct tp_err *err)
     return TP_OK;
 }
 
-/* Those of metadata, which may be needed with any record. */
-static int reserve_own_texts(struct tp_batch *b, struct tp_err *err)
-{
-    int rc = reserve_said(b, b->thread_name, err);
-
-    if (rc == TP_OK)
-        rc = reserve_said(b, b->process_name, err);
-    return rc == TP_OK ? reserve_said(b, b->name, err) : rc;
-}
-
 static int prepare_fields(struct tp_batch *b, const uint64_t *w, unsigned n,
                           size_t *room, struct tp_err *err)
 {
@@ -226,19 +223,40 @@ static int prepare_fields(struct tp_batch *b, const uint64_t *w, unsigned n,
     return TP_OK;
 }
 
+/* When the table of what was said may have to grow. */
+static __attribute__((noinline)) int prepare_texts(struct tp_batch *b,
+                                                   const uint64_t *record, size_t *room,
+                                                   struct tp_err *err)
+{
+    uint64_t header = record[0];
+    unsigned at = fields_at(TP_RECORD_KIND(header));
+    int rc = reserve_said(b, b->last_own_text, err);
+
+    if (rc == TP_OK)
+        rc = reserve_said(b, TP_RECORD_NAME(header), err);
+    if (rc == TP_OK && at != 0)
+        rc = prepare_fields(b, record + at, TP_RECORD_FIELDS(header), room, err);
+    return rc;
+}
+
 int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
                      struct tp_err *err)
 {
     uint64_t header = record[0];
     unsigned at = fields_at(TP_RECORD_KIND(header));
-    int rc = reserve_said(b, TP_RECORD_NAME(header), err);
+    const uint64_t *w = record + at;
 
-    if (rc == TP_OK)
-        rc = reserve_own_texts(b, err);
     *room = PLAIN_ROOM;
-    if (rc == TP_OK && at != 0 && TP_RECORD_FIELDS(header) != 0)
-        rc = prepare_fields(b, record + at, TP_RECORD_FIELDS(header), room, err);
-    return rc;
+    if (b->last_own_text >= b->n_said || TP_RECORD_NAME(header) >= b->n_said)
+        return prepare_texts(b, record, room, err);
+    for (unsigned n = at == 0 ? 0 : TP_RECORD_FIELDS(header); n > 0; n--, w += 2) {
+        if ((uint32_t)*w >= b->n_said || TP_RECORD_FIELD_KIND(*w) >= TP_FIELD_TEXT) {
+            *room = PLAIN_ROOM;
+            return prepare_texts(b, record, room, err);
+        }
+        *room += FIELD_ROOM;
+    }
+    return TP_OK;
 }
 
 /* A packet that gives a text a number. */

@@ -78,8 +78,9 @@ void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
 /* Add arguments to the innermost open slice of the thread if it is of that type. */
 void tp_add(struct tp_client *client, unsigned type, struct tp_fields fields);
 
-/* End the innermost open slice of the thread if it is of that type. It counts as
- * emitted now; one that began before the trace did is not recorded. */
+/* End the innermost open slice of that type on the thread, and with it those above it,
+ * whose ends were left out. Ignored when there is none: so a slice that began before
+ * the trace did is not recorded. A slice counts as emitted when it ends. */
 void tp_end(struct tp_client *client, unsigned type);
 
 /* An instant on the calling thread. */
