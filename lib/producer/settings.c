@@ -19,7 +19,7 @@
 #define URL_DEFAULT "http://127.0.0.1:8750"
 #define JOB_DEFAULT "default"
 #define RING_BYTES (UINT64_C(1) << 20)
-#define RING_BYTES_MIN (UINT64_C(4) << 10)
+#define RING_BYTES_MIN (UINT64_C(16) << 10)
 #define RING_BYTES_MAX (UINT64_C(1) << 30)
 #define RINGS_BYTES (UINT64_C(256) << 20)
 #define BACKLOG_BYTES (UINT64_C(64) << 20)

@@ -6,9 +6,10 @@ import { pick, serve } from './lib/server.mjs';
 
 const CYCLES = Number(process.env.TRACEPLANE_CYCLES || pick(1000, 60)), WARM = pick(100, 20);
 
+// Rings are small here, so that all of their pages are in use before the count begins.
 test(`${CYCLES} cycles leave no trace in either process`, async (t) => {
   const server = await serve(t);
-  const p = await startLinked(t, server, { rank: 0, args: ['--threads', '2', '--pause-us', '500'] });
+  const p = await startLinked(t, server, { rank: 0, args: ['--threads', '2', '--pause-us', '500'], env: { TRACEPLANE_RING_BYTES: '16K' } });
   let before;
   const started = Date.now();
   for (let i = 0; i < CYCLES + WARM; i++) {
