@@ -6,12 +6,14 @@
 
 #include "base/err.h"
 #include "core/limits.h"
+#include "core/type_counts.h"
 #include "support/fault.h"
 
 struct scene {
     struct rig *rig;
     char producer[TP_TRACE_ID_BYTES];
     char trace[TP_TRACE_ID_BYTES];
+    char second[TP_TRACE_ID_BYTES]; /* a trace that the producer takes part in */
 };
 
 /* A job with a type, a producer and a trace that has data and is over. */
@@ -99,6 +101,35 @@ static int sync_producer(struct scene *s)
                           &r->problem, &r->err);
 }
 
+static int create_trace(struct scene *s)
+{
+    return rig_create(s->rig, "j", NULL, s->second);
+}
+
+static int take_commands(struct scene *s)
+{
+    struct rig *r = s->rig;
+    struct tp_sync_request request = {0};
+    struct tp_sync_reply reply;
+
+    return tp_engine_sync(r->engine, rig_str(s->producer), &request, r->now, &reply,
+                          &r->problem, &r->err);
+}
+
+static int report_counts(struct scene *s)
+{
+    struct rig *r = s->rig;
+    struct tp_type_count item = {.id = 9, .emitted = 4, .filtered = 1};
+    struct tp_type_counts types = {&item, 1};
+    struct tp_sync_counts counts = {
+        .trace_id = rig_str(s->second), .emitted = 4, .filtered = 1, .types = &types};
+    struct tp_sync_request request = {.counts = &counts, .n_counts = 1};
+    struct tp_sync_reply reply;
+
+    return tp_engine_sync(r->engine, rig_str(s->producer), &request, r->now, &reply,
+                          &r->problem, &r->err);
+}
+
 static int list_traces(struct scene *s)
 {
     struct rig *r = s->rig;
@@ -150,6 +181,9 @@ static void test_each_operation_survives_every_allocation_failure(void **state)
         {"register producer", register_producer},
         {"list producers", list_producers},
         {"sync", sync_producer},
+        {"create trace", create_trace},
+        {"take commands", take_commands},
+        {"report counts", report_counts},
         {"list traces", list_traces},
         {"get trace", get_trace},
         {"delete trace", delete_trace},

@@ -587,7 +587,8 @@ static void test_stream_numbers_are_kept_by_a_restart(void **state)
 }
 
 /* Calls take the lock in another order than they took the time: a producer that was
- * heard of after a trace was asked for had been taken for one that is silent for ages. */
+ * heard of after a trace was asked for had been taken for one that is silent for ages.
+ */
 static void test_who_is_heard_of_a_moment_later_is_not_stale(void **state)
 {
     struct rig *r = *state;
