@@ -73,7 +73,7 @@ static void set_start_at(struct tp_trace *t, struct tp_now now)
     }
     if (t->start_at_ns == 0 && tp_kineto_waiting(t) > 0)
         t->start_at_ns = tp_kineto_plan(t, now);
-    if (t->start_at_ns < now.wall_ns + margin)
+    if (!t->is_planned && t->start_at_ns < now.wall_ns + margin)
         t->start_at_ns = now.wall_ns + margin;
 }
 

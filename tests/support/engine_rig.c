@@ -67,6 +67,7 @@ int rig_start(struct rig *r)
         .random = next_random,
         .random_arg = r,
         .version = "test",
+        .kineto = r->kineto,
     };
 
     return tp_engine_new(&opts, r->now, &r->engine, &r->recovery, &r->err);

@@ -1,0 +1,457 @@
+/*
+ * test_engine_kineto.c - stories of PyTorch processes, a virtual clock, and an engine:
+ * who takes part, what each is told and when, and what becomes of those that do not do
+ * as they were told. The driver of files is played by the test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "engine/kineto_options.h"
+#include "support/engine_rig.h"
+#include "support/fault.h"
+#include "support/kineto_bytes.h"
+
+#define IDLE 2
+#define BUSY 0
+
+static const struct tp_kineto_opts opts = {
+    .trace_dir = "/tmp/tp", .root_dir = "/tmp", .uids = {7}, .n_uids = 1};
+
+static int set_up(void **state)
+{
+    struct rig *r = test_calloc(1, sizeof(*r));
+
+    rig_init(r);
+    r->kineto = &opts;
+    *state = r;
+    return rig_start(r);
+}
+
+static int tear_down(void **state)
+{
+    rig_fini(*state);
+    test_free(*state);
+    return 0;
+}
+
+/* Process n asks; its answer's text, "" when there is none. Valid until the next. */
+static const char *ask_as(struct rig *r, unsigned n, uint32_t uid, int32_t type)
+{
+    static char text[8192];
+    struct tp_kineto_peer peer = {.pid = (int32_t)(100 + n), .uid = uid};
+    const int32_t pids[] = {(int32_t)n};
+    char bytes[KINETO_BYTES_MAX];
+    size_t len = kineto_request(bytes, type, 0, pids, 1);
+    struct tp_kineto_reply reply;
+
+    peer.address_bytes =
+        (uint8_t)(1 + snprintf(peer.address + 1, sizeof(peer.address) - 1, "c%u", n));
+    reply = tp_engine_kineto_receive(r->engine, &peer, bytes, len, 0, r->now);
+    assert_true(reply.bytes.len >= 40);
+    snprintf(text, sizeof(text), "%.*s", (int)reply.bytes.len - 40,
+             reply.bytes.ptr + 40);
+    return text;
+}
+
+static const char *ask(struct rig *r, unsigned n, int32_t type)
+{
+    return ask_as(r, n, 7, type);
+}
+
+/* The drivers: news, tasks, folders that can always be made. */
+static void drive(struct rig *r)
+{
+    struct tp_kineto_task task;
+
+    tp_engine_kineto_run(r->engine, r->now);
+    while (tp_engine_kineto_next_task(r->engine, &task)) {
+        struct tp_kineto_description d = {.rank = task.pid - 100, .world_size = 8};
+
+        if (task.kind == TP_KINETO_TASK_DESCRIBE)
+            tp_engine_kineto_describe(r->engine, task.target, &d, r->now, NULL);
+        else
+            tp_engine_kineto_report(r->engine, task.trace_id, task.producer_id,
+                                    TP_KINETO_FOLDER_READY, NULL, r->now);
+    }
+    tp_engine_kineto_run(r->engine, r->now);
+    rig_work(r);
+}
+
+static void wait(struct rig *r, uint64_t ns)
+{
+    rig_wait(r, ns);
+    drive(r);
+}
+
+static void ask_and_drive(struct rig *r, unsigned n, int32_t type)
+{
+    ask(r, n, type);
+    drive(r);
+}
+
+static const struct tp_member_view *member(const struct tp_trace_view *v, unsigned n)
+{
+    for (size_t i = 0; i < v->n_members; i++) {
+        if (v->members[i].who.pid == (int64_t)(100 + n))
+            return &v->members[i];
+    }
+    fail_msg("process %u is no member", n);
+    return NULL;
+}
+
+static void expect(struct rig *r, const char *id, unsigned n, const char *state,
+                   const char *reason)
+{
+    struct tp_trace_view *v = rig_view(r, id);
+    const struct tp_member_view *m = member(v, n);
+
+    if (strcmp(m->state, state) != 0 || strcmp(m->reason, reason) != 0)
+        fail_msg("process %u is %s (%s), not %s (%s)", n, m->state, m->reason, state,
+                 reason);
+    tp_trace_view_free(v);
+}
+
+/* One second of recording, no warm-up. */
+static void create(struct rig *r, char *id)
+{
+    const struct tp_trace_request request = {
+        .stop_duration_ms = 1000, .kineto_json = rig_str("{\"warmup_ms\":0}")};
+
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+}
+
+static void report(struct rig *r, const char *id, unsigned n, enum tp_kineto_event e,
+                   const char *text)
+{
+    struct tp_trace_view *v = rig_view(r, id);
+
+    tp_engine_kineto_report(r->engine, id, member(v, n)->who.id, e, text, r->now);
+    tp_trace_view_free(v);
+}
+
+/* The file of process n comes, as the driver would bring it. */
+static void bring_file(struct rig *r, const char *id, unsigned n)
+{
+    struct tp_trace_view *v = rig_view(r, id);
+    struct tp_upload_reply reply;
+
+    report(r, id, n, TP_KINETO_FILE_FOUND, NULL);
+    assert_int_equal(rig_file(r, id, member(v, n)->who.id, -1,
+                              "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\","
+                              "\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}]",
+                              &reply),
+                     TP_OK);
+    tp_trace_view_free(v);
+    report(r, id, n, TP_KINETO_FILE_TAKEN, NULL);
+    rig_work(r);
+}
+
+static uint64_t number_in(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+
+    assert_non_null(at);
+    return strtoull(at + strlen(key), NULL, 10);
+}
+
+static void test_a_process_that_asks_is_a_producer(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_producer_query all = {0};
+    struct tp_producer_list *list;
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(
+        tp_engine_producers_list(r->engine, &all, r->now, &list, NULL, NULL), TP_OK);
+    assert_int_equal(list->n, 1);
+    assert_string_equal(list->items[0].kind, "kineto");
+    assert_string_equal(list->items[0].name, "kineto-101");
+    assert_string_equal(list->items[0].state, "idle");
+    assert_int_equal(list->items[0].rank, 1);
+    assert_int_equal(list->items[0].world_size, 8);
+    tp_producer_list_free(list);
+}
+
+static void test_all_start_at_the_time_that_the_slowest_can_keep(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES], first[2048];
+    uint64_t start_ms;
+
+    ask_and_drive(r, 1, IDLE);
+    wait(r, 2 * RIG_S);
+    ask_and_drive(r, 2, IDLE);
+    wait(r, 1 * RIG_S);
+    create(r, id);
+    /* They ask in 2 and in 4 s; two more make 6. */
+    wait(r, 2 * RIG_S);
+    snprintf(first, sizeof(first), "%s", ask(r, 1, IDLE));
+    start_ms = number_in(first, "PROFILE_START_TIME=");
+    assert_int_equal(start_ms, (r->now.wall_ns + 4 * RIG_S) / RIG_MS);
+    assert_int_equal(number_in(first, "ACTIVITIES_DURATION_MSECS="), 1000);
+    assert_non_null(strstr(first, "REQUEST_TRACE_ID="));
+    assert_non_null(strstr(first, "ACTIVITIES_LOG_FILE=/tmp/tp/"));
+    drive(r);
+    expect(r, id, 1, "armed", "");
+    expect(r, id, 2, "waiting", "");
+    wait(r, 2 * RIG_S);
+    assert_int_equal(number_in(ask(r, 2, IDLE), "PROFILE_START_TIME="), start_ms);
+    drive(r);
+    rig_expect_state(r, id, "prepared");
+    wait(r, 2 * RIG_S - 50 * RIG_MS);
+    rig_expect_state(r, id, "recording");
+}
+
+static void test_a_trace_ends_with_its_files(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    drive(r);
+    report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+    wait(r, 2 * RIG_S + 100 * RIG_MS);
+    expect(r, id, 1, "recording", "");
+    wait(r, 1 * RIG_S);
+    wait(r, 1 * RIG_S);
+    rig_expect_state(r, id, "stopping");
+    expect(r, id, 1, "flushing", "collecting");
+    for (int i = 0; i < 40; i++) { /* a large one */
+        wait(r, 5 * RIG_S);
+        ask_and_drive(r, 1, BUSY);
+    }
+    rig_expect_state(r, id, "stopping");
+    bring_file(r, id, 1);
+    rig_expect_outcome(r, id, "complete", "");
+    expect(r, id, 1, "done", "");
+}
+
+static void test_a_busy_process_is_not_matched_and_says_why(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, BUSY);
+    create(r, id);
+    expect(r, id, 1, "unmatched", "busy: the application is profiling itself");
+}
+
+static void test_a_process_of_another_user_is_refused(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_as(r, 1, 8, IDLE);
+    drive(r);
+    create(r, id);
+    expect(r, id, 1, "unmatched",
+           "not allowed: it belongs to user 8 (kineto-allow-uid)");
+    wait(r, 5 * RIG_S);
+    assert_string_equal(ask_as(r, 1, 8, IDLE), "");
+}
+
+static void test_one_that_asks_too_late_is_left_out(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 6 * RIG_S);
+    assert_string_equal(ask(r, 1, IDLE), "");
+    drive(r);
+    expect(r, id, 1, "refused", "it asked too late to start with the others");
+}
+
+static void test_one_that_is_idle_after_its_end_has_no_file(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    drive(r);
+    wait(r, 5 * RIG_S);
+    ask_and_drive(r, 1, IDLE);
+    expect(r, id, 1, "armed", "");
+    wait(r, 4 * RIG_S);
+    expect(r, id, 1, "lost", "no file: the process dropped the request");
+    rig_expect_outcome(r, id, "empty", NULL);
+}
+
+static void test_one_that_ends_is_lost(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    drive(r);
+    report(r, id, 1, TP_KINETO_PROCESS_ENDED, NULL);
+    expect(r, id, 1, "lost", "process ended");
+}
+
+static void test_what_the_driver_cannot_do_is_told(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_kineto_task task;
+    const struct tp_trace_request request = {.stop_duration_ms = 1000};
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    assert_true(tp_engine_kineto_next_task(r->engine, &task));
+    assert_int_equal(task.kind, TP_KINETO_TASK_FOLDER);
+    assert_int_equal(task.uid, 7);
+    assert_true(tp_engine_kineto_is_wanted(r->engine, id, task.producer_id));
+    tp_engine_kineto_report(r->engine, id, task.producer_id, TP_KINETO_FOLDER_FAILED,
+                            "no file: the disk is full", r->now);
+    expect(r, id, 1, "refused", "no file: the disk is full");
+    assert_false(tp_engine_kineto_is_wanted(r->engine, id, task.producer_id));
+    wait(r, 5 * RIG_S);
+    assert_string_equal(ask(r, 1, IDLE), "");
+}
+
+static void test_a_cancelled_trace_is_not_delivered(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(id), rig_str(""), r->now,
+                                            NULL, NULL, NULL),
+                     TP_OK);
+    wait(r, 5 * RIG_S);
+    assert_string_equal(ask(r, 1, IDLE), "");
+}
+
+static void test_a_restart_goes_on_collecting(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    drive(r);
+    wait(r, 1500 * RIG_MS);
+    assert_int_equal(rig_restart(r), TP_OK);
+    rig_expect_state(r, id, "prepared");
+    ask_and_drive(r, 1, BUSY);
+    wait(r, 1 * RIG_S);
+    wait(r, 2 * RIG_S);
+    rig_expect_state(r, id, "stopping");
+    bring_file(r, id, 1);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+static void test_processes_that_are_gone_are_forgotten(void **state)
+{
+    struct rig *r = *state;
+    struct tp_engine_stats stats;
+
+    ask_and_drive(r, 1, IDLE);
+    wait(r, 31 * RIG_S);
+    wait(r, 31 * RIG_S);
+    tp_engine_stats(r->engine, &stats);
+    assert_int_equal(stats.producers, 0);
+}
+
+static void test_options_are_refused_by_name(void **state)
+{
+    static const struct {
+        const char *json, *field;
+    } cases[] = {{"{\"stack\":true}", "kineto.stack"},
+                 {"{\"with_stack\":1}", "kineto.with_stack"},
+                 {"{\"warmup_ms\":-1}", "kineto.warmup_ms"},
+                 {"{\"warmup_ms\":600001}", "kineto.warmup_ms"},
+                 {"{\"iterations\":2147483648}", "kineto.iterations"},
+                 {"{\"iteration_roundup\":2}", "kineto.iteration_roundup"},
+                 {"[]", "kineto"}};
+    struct tp_kineto_options o = {.warmup_ms = 1};
+    struct tp_problem problem;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tp_problem_clear(&problem);
+        if (tp_kineto_options_read(rig_str(cases[i].json), &o, &problem, NULL) !=
+                TP_EINVAL ||
+            strcmp(problem.field, cases[i].field) != 0)
+            fail_msg("%s: %s", cases[i].json, problem.field);
+    }
+    assert_int_equal(o.warmup_ms, 1);
+    assert_int_equal(tp_kineto_options_read(rig_str("{\"warmup_ms\":1001}"), &o,
+                                            &problem, NULL),
+                     TP_OK);
+    assert_int_equal(o.warmup_ms, 2000);
+    assert_int_equal(tp_kineto_options_read(rig_str(""), &o, &problem, NULL), TP_OK);
+    assert_int_equal(o.warmup_ms, TP_KINETO_WARMUP_MS);
+}
+
+/* Whatever allocation fails, the process is answered, and with its next requests it is
+ * traced. */
+static void test_a_process_survives_every_allocation_failure(void **state)
+{
+    (void)state;
+    for (int n = 0;; n++) {
+        char id[TP_TRACE_ID_BYTES];
+        struct rig *r;
+        bool fired;
+
+        set_up((void **)&r);
+        fault_arm(n);
+        ask_and_drive(r, 1, IDLE);
+        fired = fault_disarm();
+        wait(r, 5 * RIG_S);
+        ask_and_drive(r, 1, IDLE);
+        create(r, id);
+        wait(r, 5 * RIG_S);
+        if (ask(r, 1, IDLE)[0] == '\0')
+            fail_msg("allocation %d", n);
+        tear_down((void **)&r);
+        if (!fired)
+            return;
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_process_that_asks_is_a_producer),
+        TEST(test_all_start_at_the_time_that_the_slowest_can_keep),
+        TEST(test_a_trace_ends_with_its_files),
+        TEST(test_a_busy_process_is_not_matched_and_says_why),
+        TEST(test_a_process_of_another_user_is_refused),
+        TEST(test_one_that_asks_too_late_is_left_out),
+        TEST(test_one_that_is_idle_after_its_end_has_no_file),
+        TEST(test_one_that_ends_is_lost),
+        TEST(test_what_the_driver_cannot_do_is_told),
+        TEST(test_a_cancelled_trace_is_not_delivered),
+        TEST(test_a_restart_goes_on_collecting),
+        TEST(test_processes_that_are_gone_are_forgotten),
+        cmocka_unit_test(test_options_are_refused_by_name),
+        cmocka_unit_test(test_a_process_survives_every_allocation_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
