@@ -77,8 +77,8 @@ static bool is_recording(void)
     return tp_enabled(client, kernel) != 0;
 }
 
-/* All threads record n slices and all is sent. Returns the CPU time that the rest of the
- * process took. */
+/* All threads record n slices and all is sent. Returns the CPU time that the rest of
+ * the process took. */
 static double run(uint32_t n, unsigned n_threads)
 {
     pthread_t threads[THREADS_MAX];
@@ -117,8 +117,8 @@ int main(int argc, char **argv)
     }
     if (tp_open(&options, &client, &err) != TP_OK)
         die("tp_open", &err);
-    if (tp_register_type(client, "bench", "KERNEL", TP_KIND_SLICE, NULL, &kernel, &err) !=
-        TP_OK)
+    if (tp_register_type(client, "bench", "KERNEL", TP_KIND_SLICE, NULL, &kernel,
+                         &err) != TP_OK)
         die("tp_register_type", &err);
     wait_until(is_registered);
     printf("ready\n");

@@ -38,7 +38,7 @@ struct snippet {
     unsigned n;
 };
 
-struct tp_batch {
+struct tp_batch_writer {
     uint32_t number; /* of this batch; from 1 */
     uint32_t stream_no;
     uint32_t n_names, n_keys;                 /* numbers given so far */
@@ -69,9 +69,9 @@ static uint32_t max(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-int tp_batch_new(struct tp_batch **out, struct tp_err *err)
+int tp_batch_new(struct tp_batch_writer **out, struct tp_err *err)
 {
-    struct tp_batch *b = calloc(1, sizeof(*b));
+    struct tp_batch_writer *b = calloc(1, sizeof(*b));
 
     if (b == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for batches");
@@ -87,7 +87,7 @@ int tp_batch_new(struct tp_batch **out, struct tp_err *err)
     return TP_OK;
 }
 
-void tp_batch_free(struct tp_batch *b)
+void tp_batch_free(struct tp_batch_writer *b)
 {
     if (b == NULL)
         return;
@@ -117,17 +117,17 @@ static struct snippet track_snippet(uint64_t uuid)
     return snippet_of(bytes, tp_pb_put_u64(bytes, TP_PF_EVENT_TRACK_UUID, uuid));
 }
 
-void tp_batch_begin_trace(struct tp_batch *b)
+void tp_batch_begin_trace(struct tp_batch_writer *b)
 {
     b->trace++;
 }
 
-uint32_t tp_batch_names(const struct tp_batch *b)
+uint32_t tp_batch_names(const struct tp_batch_writer *b)
 {
     return b->n_metas;
 }
 
-void tp_batch_begin(struct tp_batch *b, const struct tp_registry *registry,
+void tp_batch_begin(struct tp_batch_writer *b, const struct tp_registry *registry,
                     const struct tp_ticks_line *line, uint32_t stream_no)
 {
     char lead[3 * (TP_PB_TAG_MAX + TP_PB_SLACK)];
@@ -147,7 +147,8 @@ void tp_batch_begin(struct tp_batch *b, const struct tp_registry *registry,
     b->lead = snippet_of(lead, p);
 }
 
-void tp_batch_set_thread(struct tp_batch *b, const struct tp_batch_thread *thread)
+void tp_batch_set_thread(struct tp_batch_writer *b,
+                         const struct tp_batch_thread *thread)
 {
     b->thread = *thread;
     b->is_thread_said = false;
@@ -185,7 +186,7 @@ static struct tp_str field_text(const uint64_t *w)
                        TP_BATCH_TEXT_MAX);
 }
 
-static int reserve_said(struct tp_batch *b, uint32_t text, struct tp_err *err)
+static int reserve_said(struct tp_batch_writer *b, uint32_t text, struct tp_err *err)
 {
     uint32_t n = b->n_said;
     struct said *said;
@@ -207,7 +208,7 @@ static int reserve_said(struct tp_batch *b, uint32_t text, struct tp_err *err)
     return TP_OK;
 }
 
-static int prepare_fields(struct tp_batch *b, const uint64_t *w, unsigned n,
+static int prepare_fields(struct tp_batch_writer *b, const uint64_t *w, unsigned n,
                           size_t *room, struct tp_err *err)
 {
     for (unsigned i = 0; i < n; i++, w = next_field(w)) {
@@ -224,7 +225,7 @@ static int prepare_fields(struct tp_batch *b, const uint64_t *w, unsigned n,
 }
 
 /* When the table of what was said may have to grow. */
-static __attribute__((noinline)) int prepare_texts(struct tp_batch *b,
+static __attribute__((noinline)) int prepare_texts(struct tp_batch_writer *b,
                                                    const uint64_t *record, size_t *room,
                                                    struct tp_err *err)
 {
@@ -239,7 +240,7 @@ static __attribute__((noinline)) int prepare_texts(struct tp_batch *b,
     return rc;
 }
 
-int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
+int tp_batch_prepare(struct tp_batch_writer *b, const uint64_t *record, size_t *room,
                      struct tp_err *err)
 {
     uint64_t header = record[0];
@@ -260,7 +261,7 @@ int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
 }
 
 /* A packet that gives a text a number. */
-static char *put_interned(const struct tp_batch *b, char *p, uint32_t field,
+static char *put_interned(const struct tp_batch_writer *b, char *p, uint32_t field,
                           uint32_t iid, struct tp_str text)
 {
     char *packet;
@@ -283,13 +284,13 @@ static char *put_interned(const struct tp_batch *b, char *p, uint32_t field,
     return p;
 }
 
-static inline uint32_t known_text(const struct tp_batch *b, uint32_t text)
+static inline uint32_t known_text(const struct tp_batch_writer *b, uint32_t text)
 {
     return text < b->n_said ? text : 0;
 }
 
 /* Say the name if it was not said; its number in the batch. n_said is not 0. */
-static inline uint32_t say_name(struct tp_batch *b, char **p, uint32_t text)
+static inline uint32_t say_name(struct tp_batch_writer *b, char **p, uint32_t text)
 {
     struct said *s = &b->said[known_text(b, text)];
 
@@ -302,7 +303,7 @@ static inline uint32_t say_name(struct tp_batch *b, char **p, uint32_t text)
     return s->name_iid;
 }
 
-static inline uint32_t say_key(struct tp_batch *b, char **p, uint32_t text)
+static inline uint32_t say_key(struct tp_batch_writer *b, char **p, uint32_t text)
 {
     struct said *s = &b->said[known_text(b, text)];
 
@@ -316,7 +317,7 @@ static inline uint32_t say_key(struct tp_batch *b, char **p, uint32_t text)
 }
 
 /* Types have the same number in all batches: one more than their id. */
-static inline uint32_t say_type(struct tp_batch *b, char **p, unsigned type)
+static inline uint32_t say_type(struct tp_batch_writer *b, char **p, unsigned type)
 {
     char text[TP_ACTIVITY_STRING_BYTES];
     size_t n;
@@ -330,14 +331,14 @@ static inline uint32_t say_type(struct tp_batch *b, char **p, unsigned type)
     return type + 1;
 }
 
-static uint64_t process_uuid(const struct tp_batch *b)
+static uint64_t process_uuid(const struct tp_batch_writer *b)
 {
     return tp_pf_uuid(TP_PF_KIND_PROCESS, b->stream_no, 0, 0);
 }
 
 /* The metadata event that names a track: `what` is one of our texts. */
-static char *put_meta(struct tp_batch *b, char *p, uint32_t what, uint64_t track_uuid,
-                      struct tp_str name)
+static char *put_meta(struct tp_batch_writer *b, char *p, uint32_t what,
+                      uint64_t track_uuid, struct tp_str name)
 {
     static const struct tp_track track;
     struct tp_arg arg = {.key = {"name", 4, 0}, .kind = TP_ARG_STRING, .s = name};
@@ -361,7 +362,7 @@ static char *put_meta(struct tp_batch *b, char *p, uint32_t what, uint64_t track
     return tp_pf_put_event(p, tp_pf_event_room(&ev), &ev, &plan, NULL);
 }
 
-static char *say_process(struct tp_batch *b, char *p)
+static char *say_process(struct tp_batch_writer *b, char *p)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = b->pid};
     struct tp_str name = tp_utf8_cut(tp_str_of(program_invocation_short_name), 255);
@@ -383,7 +384,7 @@ static char *say_process(struct tp_batch *b, char *p)
 }
 
 /* The track of the thread, and that of the process. */
-static char *say_thread(struct tp_batch *b, char *p)
+static char *say_thread(struct tp_batch_writer *b, char *p)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = b->pid};
     const struct tp_id tid = {.kind = TP_ID_NUMBER, .number = (int64_t)b->thread.tid};
@@ -410,7 +411,7 @@ static char *say_thread(struct tp_batch *b, char *p)
  * likely to have. */
 #define SHOWN(number) (0x40000000 | (int32_t)((number)&0x3fffffff))
 
-static char *say_device(struct tp_batch *b, char *p,
+static char *say_device(struct tp_batch_writer *b, char *p,
                         const struct tp_device_track_info *t)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = t->device};
@@ -435,7 +436,7 @@ static char *say_device(struct tp_batch *b, char *p,
 }
 
 /* The track of a stream of a device; *uuid is set. */
-static char *say_device_track(struct tp_batch *b, char *p, uint32_t number,
+static char *say_device_track(struct tp_batch_writer *b, char *p, uint32_t number,
                               const struct tp_device_track_info *t, uint64_t *uuid)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = t->device};
@@ -463,7 +464,8 @@ static char *say_device_track(struct tp_batch *b, char *p, uint32_t number,
 }
 
 /* The series of a counter; *uuid is set. n_said is not 0. */
-static char *say_series(struct tp_batch *b, char *p, uint32_t text, uint64_t *uuid)
+static char *say_series(struct tp_batch_writer *b, char *p, uint32_t text,
+                        uint64_t *uuid)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = b->pid};
     const struct tp_id tid = {.kind = TP_ID_NUMBER, .number = (int64_t)b->thread.tid};
@@ -484,7 +486,8 @@ static char *say_series(struct tp_batch *b, char *p, uint32_t text, uint64_t *uu
 }
 
 /* The track of a record that names one; that of its thread when it names none. */
-static char *say_track(struct tp_batch *b, char *p, uint64_t number, uint64_t *uuid)
+static char *say_track(struct tp_batch_writer *b, char *p, uint64_t number,
+                       uint64_t *uuid)
 {
     struct tp_device_track_info info;
 
@@ -548,7 +551,7 @@ static inline char *put_field_value(char *p, const uint64_t *w)
     }
 }
 
-static char *put_fields(const struct tp_batch *b, char *p, const uint64_t *w,
+static char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t *w,
                         unsigned n)
 {
     for (unsigned i = 0; i < n; i++, w = next_field(w)) {
@@ -577,7 +580,8 @@ struct shape {
     unsigned width; /* of the lengths, in bytes */
 };
 
-static inline char *put_shape(const struct tp_batch *b, char *p, const struct shape *s)
+static inline char *put_shape(const struct tp_batch_writer *b, char *p,
+                              const struct shape *s)
 {
     char *packet;
     char *body;
@@ -611,7 +615,8 @@ static inline char *put_shape(const struct tp_batch *b, char *p, const struct sh
 }
 
 /* The packet that ends a slice for those who do not know our durations. */
-static inline char *put_end(const struct tp_batch *b, char *p, const struct shape *s)
+static inline char *put_end(const struct tp_batch_writer *b, char *p,
+                            const struct shape *s)
 {
     char *packet = p;
     char *body;
@@ -629,8 +634,8 @@ static inline char *put_end(const struct tp_batch *b, char *p, const struct shap
 }
 
 /* Say what a slice or an instant needs and write it. */
-static inline char *put_event(struct tp_batch *b, char *p, const uint64_t *record,
-                              struct shape *s)
+static inline char *put_event(struct tp_batch_writer *b, char *p,
+                              const uint64_t *record, struct shape *s)
 {
     uint64_t header = record[0];
     size_t room = 0;
@@ -657,7 +662,7 @@ static inline char *put_event(struct tp_batch *b, char *p, const uint64_t *recor
 
 /* Counters, flows and asynchronous events, which are few: by way of the encoder that
  * the service uses. */
-static char *put_other(struct tp_batch *b, char *p, const uint64_t *record,
+static char *put_other(struct tp_batch_writer *b, char *p, const uint64_t *record,
                        struct tp_event *ev, struct tp_pf_plan *plan)
 {
     static const struct tp_track track;
@@ -672,7 +677,7 @@ static char *put_other(struct tp_batch *b, char *p, const uint64_t *record,
     return tp_pf_put_event(p, tp_pf_event_room(ev), ev, plan, NULL);
 }
 
-static char *put_counter(struct tp_batch *b, char *p, const uint64_t *record)
+static char *put_counter(struct tp_batch_writer *b, char *p, const uint64_t *record)
 {
     struct tp_arg value = {.key = {"value", 5, 0}, .kind = TP_ARG_INT};
     struct tp_event ev = {.kind = TP_EVENT_COUNTER, .args = &value, .n_args = 1};
@@ -691,7 +696,7 @@ static char *put_counter(struct tp_batch *b, char *p, const uint64_t *record)
     return put_other(b, p, record, &ev, &plan);
 }
 
-static char *put_joined(struct tp_batch *b, char *p, const uint64_t *record)
+static char *put_joined(struct tp_batch_writer *b, char *p, const uint64_t *record)
 {
     static const enum tp_event_kind flows[4] = {TP_EVENT_FLOW_START, TP_EVENT_FLOW_STEP,
                                                 TP_EVENT_FLOW_END, TP_EVENT_FLOW_END};
@@ -713,7 +718,7 @@ static char *put_joined(struct tp_batch *b, char *p, const uint64_t *record)
     return put_other(b, p, record, &ev, &plan);
 }
 
-static char *put_complete(struct tp_batch *b, char *p, const uint64_t *record)
+static char *put_complete(struct tp_batch_writer *b, char *p, const uint64_t *record)
 {
     struct shape s = {.form = SHAPE_SLICE, .ts_ns = record[1], .dur_ns = record[2]};
     uint64_t uuid;
@@ -724,8 +729,8 @@ static char *put_complete(struct tp_batch *b, char *p, const uint64_t *record)
 }
 
 /* What happened on its thread: slices, done and undone, and instants. */
-static inline char *put_on_thread(struct tp_batch *b, char *p, const uint64_t *record,
-                                  int form)
+static inline char *put_on_thread(struct tp_batch_writer *b, char *p,
+                                  const uint64_t *record, int form)
 {
     struct shape s;
 
@@ -741,7 +746,7 @@ static inline char *put_on_thread(struct tp_batch *b, char *p, const uint64_t *r
     return put_event(b, p, record, &s);
 }
 
-char *tp_batch_put(struct tp_batch *b, char *p, const uint64_t *record)
+char *tp_batch_put(struct tp_batch_writer *b, char *p, const uint64_t *record)
 {
     switch (TP_RECORD_KIND(record[0])) {
     case TP_RECORD_SLICE:

@@ -17,7 +17,7 @@
 
 #include "producer/ticks.h"
 
-struct tp_batch;
+struct tp_batch_writer;
 struct tp_err;
 struct tp_registry;
 
@@ -32,13 +32,13 @@ struct tp_batch_thread {
 };
 
 /* Create what batches are made with. out  set only on success. TP_ENOMEM. */
-int tp_batch_new(struct tp_batch **out, struct tp_err *err);
+int tp_batch_new(struct tp_batch_writer **out, struct tp_err *err);
 
 /* Release it. NULL is allowed. */
-void tp_batch_free(struct tp_batch *b);
+void tp_batch_free(struct tp_batch_writer *b);
 
 /* Begin a trace: names of processes, threads and devices are told once in each. */
-void tp_batch_begin_trace(struct tp_batch *b);
+void tp_batch_begin_trace(struct tp_batch_writer *b);
 
 /*
  * Begin a batch.
@@ -46,11 +46,12 @@ void tp_batch_begin_trace(struct tp_batch *b);
  * registry  names the types; line  the ticks. Both are used until the next begin.
  * stream_no  1 to 65535.
  */
-void tp_batch_begin(struct tp_batch *b, const struct tp_registry *registry,
+void tp_batch_begin(struct tp_batch_writer *b, const struct tp_registry *registry,
                     const struct tp_ticks_line *line, uint32_t stream_no);
 
 /* Say whose records follow. */
-void tp_batch_set_thread(struct tp_batch *b, const struct tp_batch_thread *thread);
+void tp_batch_set_thread(struct tp_batch_writer *b,
+                         const struct tp_batch_thread *thread);
 
 /*
  * Make ready for a record: after this it can be written.
@@ -59,7 +60,7 @@ void tp_batch_set_thread(struct tp_batch *b, const struct tp_batch_thread *threa
  *
  * TP_ENOMEM  nothing changed.
  */
-int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
+int tp_batch_prepare(struct tp_batch_writer *b, const uint64_t *record, size_t *room,
                      struct tp_err *err);
 
 /*
@@ -68,9 +69,9 @@ int tp_batch_prepare(struct tp_batch *b, const uint64_t *record, size_t *room,
  * Returns the end of what was written, or p when it is nothing that can be said (a
  * counter that is no number).
  */
-char *tp_batch_put(struct tp_batch *b, char *p, const uint64_t *record);
+char *tp_batch_put(struct tp_batch_writer *b, char *p, const uint64_t *record);
 
 /* How many events the batch has besides those that were put: metadata, the names. */
-uint32_t tp_batch_names(const struct tp_batch *b);
+uint32_t tp_batch_names(const struct tp_batch_writer *b);
 
 #endif

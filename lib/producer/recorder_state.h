@@ -14,7 +14,7 @@
 #include "producer/ring.h"
 #include "producer/ticks.h"
 
-struct tp_batch;
+struct tp_batch_writer;
 
 /* What is being done; the control lock guards it. */
 enum tp_recorder_phase {
@@ -56,7 +56,7 @@ struct tp_recorder {
     uint64_t emitted[256];
     uint64_t filtered[256];
     uint64_t charged[TP_DROP_CAUSES][256];
-    struct tp_batch *batch;
+    struct tp_batch_writer *batch;
     struct tp_ring *interrupted; /* where the last batch ended for want of room */
 
     struct tp_registry *registry;
