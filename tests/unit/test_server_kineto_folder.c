@@ -1,0 +1,179 @@
+/*
+ * test_server_kineto_folder.c - what others cannot do to the files of a process.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "server/kineto_folder.h"
+#include "support/tmpdir.h"
+
+struct place {
+    char *dir, *home;
+    int home_fd, fd;
+};
+
+static int set_up(void **state)
+{
+    struct place *p = test_calloc(1, sizeof(*p));
+
+    p->dir = tmpdir_new();
+    p->home = tmpdir_path(p->dir, "home");
+    assert_int_equal(tp_kineto_home_open(p->home, &p->home_fd, NULL), TP_OK);
+    assert_int_equal(tp_kineto_folder_make(p->home_fd, "one", getuid(), getgid(),
+                                           &p->fd, NULL),
+                     TP_OK);
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    tp_kineto_folder_remove(p->home_fd, "one", p->fd);
+    close(p->home_fd);
+    tmpdir_remove(p->dir);
+    free(p->home);
+    test_free(p);
+    return 0;
+}
+
+static void write_file(int fd, const char *name, const char *text)
+{
+    int f = openat(fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(f >= 0);
+    assert_int_equal(write(f, text, strlen(text)), strlen(text));
+    close(f);
+}
+
+static void test_nobody_else_may_write_into_the_home(void **state)
+{
+    struct place *p = *state;
+    struct stat st;
+    int fd;
+
+    assert_int_equal(fstat(p->home_fd, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0711);
+    assert_int_equal(fchmod(p->home_fd, 0777), 0);
+    assert_int_equal(tp_kineto_home_open(p->home, &fd, NULL), TP_OK);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0711);
+    close(fd);
+    assert_int_equal(fstat(p->fd, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+}
+
+static void test_a_home_that_is_a_link_is_refused(void **state)
+{
+    struct place *p = *state;
+    char *link = tmpdir_path(p->dir, "link");
+    struct tp_err err = {0};
+    int fd = -7;
+
+    assert_int_equal(symlink(p->home, link), 0);
+    assert_int_equal(tp_kineto_home_open(link, &fd, &err), TP_EDENIED);
+    assert_int_equal(fd, -7);
+    assert_int_equal(tp_kineto_home_open("relative", &fd, &err), TP_EIO);
+    free(link);
+}
+
+static void test_a_look_tells_begun_from_complete(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_found found;
+
+    assert_int_equal(tp_kineto_folder_look(p->fd, &found, NULL), TP_OK);
+    assert_false(found.has_begun);
+    assert_string_equal(found.name, "");
+    write_file(p->fd, "h_1.pt.trace.json.tmp", "");
+    assert_int_equal(tp_kineto_folder_look(p->fd, &found, NULL), TP_OK);
+    assert_true(found.has_begun);
+    assert_string_equal(found.name, "");
+    assert_int_equal(
+        renameat(p->fd, "h_1.pt.trace.json.tmp", p->fd, "h_1.pt.trace.json"), 0);
+    assert_int_equal(tp_kineto_folder_look(p->fd, &found, NULL), TP_OK);
+    assert_string_equal(found.name, "h_1.pt.trace.json");
+}
+
+static void refuse(const struct place *p, const char *name, uint32_t uid, int code,
+                   const char *why)
+{
+    struct tp_err err = {0};
+    uint64_t bytes;
+    int fd;
+
+    if (tp_kineto_file_open(p->fd, name, uid, &fd, &bytes, &err) != code ||
+        strstr(err.message, why) == NULL)
+        fail_msg("%s: %s", name, err.message);
+}
+
+static void test_only_plain_files_of_the_process_are_opened(void **state)
+{
+    struct place *p = *state;
+    uint64_t bytes;
+    int fd;
+
+    write_file(p->fd, "good", "{}");
+    assert_int_equal(tp_kineto_file_open(p->fd, "good", getuid(), &fd, &bytes, NULL),
+                     TP_OK);
+    assert_int_equal(bytes, 2);
+    close(fd);
+    refuse(p, "good", getuid() + 1, TP_EDENIED, "belongs to user");
+    refuse(p, "none", getuid(), TP_EIO, "cannot be opened");
+    write_file(p->fd, "empty", "");
+    refuse(p, "empty", getuid(), TP_EINVAL, "is empty");
+    assert_int_equal(symlinkat("/etc/passwd", p->fd, "link"), 0);
+    refuse(p, "link", getuid(), TP_EDENIED, "is a link");
+    assert_int_equal(linkat(p->fd, "good", p->fd, "second", 0), 0);
+    refuse(p, "good", getuid(), TP_EDENIED, "one name");
+    assert_int_equal(mkfifoat(p->fd, "fifo", 0600), 0); /* and it does not hang */
+    refuse(p, "fifo", getuid(), TP_EDENIED, "no plain file");
+}
+
+static bool wants_nothing(void *arg, const char *name)
+{
+    (void)arg;
+    (void)name;
+    return false;
+}
+
+static void test_what_a_crash_left_is_removed(void **state)
+{
+    struct place *p = *state;
+    int fd;
+
+    assert_int_equal(
+        tp_kineto_folder_make(p->home_fd, "two", getuid(), getgid(), &fd, NULL), TP_OK);
+    write_file(fd, "x.tmp", "1");
+    close(fd);
+    tp_kineto_home_tidy(p->home_fd, wants_nothing, NULL);
+    assert_int_not_equal(faccessat(p->home_fd, "two", F_OK, 0), 0);
+    assert_int_not_equal(faccessat(p->home_fd, "one", F_OK, 0), 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nobody_else_may_write_into_the_home),
+        TEST(test_a_home_that_is_a_link_is_refused),
+        TEST(test_a_look_tells_begun_from_complete),
+        TEST(test_only_plain_files_of_the_process_are_opened),
+        TEST(test_what_a_crash_left_is_removed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
