@@ -7,8 +7,8 @@
 
 #include "core/counts.h"
 
-static const char *const fields[] = {"acks",  "counts",  "step",
-                                     "clock", "wait_ms", NULL};
+static const char *const fields[] = {"acks",    "counts",       "step", "clock",
+                                     "wait_ms", "heartbeat_ms", NULL};
 static const char *const ack_fields[] = {"trace_id", "command",    "refused",
                                          "reason",   "started_at", NULL};
 static const char *const counts_fields[] = {"trace_id", "emitted", "filtered",
@@ -180,6 +180,10 @@ void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body)
     r->has_step = tp_json_in_has(in->root, "step");
     r->step = tp_json_in_u64(in, in->root, "", "step", 0, INT64_MAX, 0);
     read_clock(in, r);
+    if (tp_json_in_has(in->root, "heartbeat_ms"))
+        r->heartbeat_ms = tp_json_in_u64(in, in->root, "", "heartbeat_ms",
+                                         TP_SYNC_HEARTBEAT_MIN_MS,
+                                         TP_SYNC_HEARTBEAT_MAX_MS, 0);
     body->wait_ms = tp_json_in_u64(in, in->root, "", "wait_ms", 0, TP_SYNC_WAIT_MAX_MS,
                                    TP_SYNC_WAIT_MAX_MS);
 }

@@ -14,6 +14,8 @@
 #define TP_SYNC_ACKS_MAX 16
 #define TP_SYNC_COUNTS_MAX 16
 #define TP_SYNC_WAIT_MAX_MS 30000
+#define TP_SYNC_HEARTBEAT_MIN_MS 1000
+#define TP_SYNC_HEARTBEAT_MAX_MS (24 * 3600 * 1000)
 
 /* The zero value is ready; tp_sync_body_fini() releases it. Borrows from the parsed body; request points
  * into the struct, so it must not be copied. */

@@ -144,6 +144,7 @@ struct tp_sync_request {
     size_t n_counts;
     bool has_step;
     uint64_t step;
+    uint64_t heartbeat_ms; /* counts as gone when silent for so long; 0 = as before */
     /* The exchange before this one: sent and answer received by the producer's clock,
      * and the two server times that the answer carried. 0 = none. */
     uint64_t t_sent_ns, t_server_received_ns, t_server_sent_ns, t_received_ns;

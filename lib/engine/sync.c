@@ -257,6 +257,16 @@ static void note_changes(struct tp_trace *t, struct tp_now now)
     t->has_member_news = true;
 }
 
+/* A producer may promise to be heard of sooner than the service asks for. */
+static void take_heartbeat(const struct tp_engine *e, struct tp_producer *p,
+                           uint64_t ms)
+{
+    uint64_t most = e->limits.producer_silence_ms;
+
+    if (ms != 0)
+        p->silence_ns = (ms < most ? ms : most) * TP_NS_PER_MS;
+}
+
 static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
                       struct tp_now now, struct tp_sync_reply *reply,
                       struct tp_problem *problem, struct tp_err *err)
@@ -305,10 +315,12 @@ int tp_engine_sync(struct tp_engine *e, struct tp_str id,
     tp_problem_clear(problem);
     tp_lock_take(&e->lock);
     p = tp_producer_find(e, id);
-    if (p == NULL)
+    if (p == NULL) {
         rc = tp_problem_not_found(problem, "producer", id, err);
-    else
+    } else {
+        take_heartbeat(e, p, request->heartbeat_ms);
         rc = sync_known(p, request, now, reply, problem, err);
+    }
     if (rc == TP_OK) {
         e->stats.syncs++;
         e->stats.commands_sent += reply->n_commands;

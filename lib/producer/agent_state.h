@@ -75,7 +75,7 @@ struct tp_agent {
     /* Clock */
     struct tp_clock_offset offset;
     struct tp_exchange exchange; /* the last one, for the next sync */
-    bool omits_types;            /* the service takes no counts by type */
+    bool is_plain_service;       /* it knows neither counts by type nor heartbeats */
     unsigned n_exchanges;        /* at attach, still to do */
 
     /* Trace */

@@ -12,10 +12,12 @@
 #include "base/err.h"
 #include "producer/agent_state.h"
 
-#define WAIT_MS 28000         /* for how long the service may hold a poll */
-#define POLL_MS 45000         /* then it is dead */
-#define REPORT_MS 10000       /* likewise for what it answers at once */
-#define REPORT_NS 2000000000u /* from one report to the next while recording */
+#define WAIT_MS 28000           /* for how long the service may hold a poll */
+#define POLL_MS 45000           /* then it is dead */
+#define REPORT_MS 10000         /* likewise for what it answers at once */
+#define REPORT_NS 2000000000u   /* from one report to the next while recording */
+#define HEARTBEAT_MS 10000      /* it is dead when so many reports are missing */
+#define IDLE_HEARTBEAT_MS 70000 /* likewise two polls */
 
 /* Whether there are counts that the service may not know. */
 static bool has_counts(const struct tp_agent *a)
@@ -50,7 +52,8 @@ static void fill_report(struct tp_agent *a, struct tp_report *r, uint64_t wait_m
     r->has_step = r->step > 0;
     r->clock = a->exchange;
     r->wait_ms = wait_ms;
-    r->omits_types = a->omits_types;
+    r->heartbeat_ms = has_counts(a) ? HEARTBEAT_MS : IDLE_HEARTBEAT_MS;
+    r->is_plain = a->is_plain_service;
 }
 
 static bool send_sync(struct tp_agent *a, enum tp_link_channel channel,
@@ -228,8 +231,8 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     }
     if (reply->status != 200) {
         /* An older service knows counts in all only. */
-        a->omits_types = a->omits_types ||
-                         tp_str_is(tp_wire_problem(reply->body), "unknown-field");
+        a->is_plain_service = a->is_plain_service ||
+                              tp_str_is(tp_wire_problem(reply->body), "unknown-field");
         tp_agent_failed(a, channel, reply, now_ns);
         return;
     }

@@ -79,11 +79,12 @@ struct tp_report {
     size_t n_acks;
     char trace_id[TP_WIRE_ID_BYTES];         /* what counts is about; "" = no counts */
     const struct tp_recorder_totals *totals; /* borrowed; with a trace_id */
-    bool omits_types;                /* counts in all, not by type */
+    bool is_plain; /* the service is older: no counts by type, no heartbeat */
     bool has_step;
     uint64_t step;
     struct tp_exchange clock;
-    uint64_t wait_ms; /* how long the answer may be held */
+    uint64_t heartbeat_ms; /* it is heard of again within this; 0 = not said */
+    uint64_t wait_ms;      /* how long the answer may be held */
 };
 
 /* "prepare", "start", "stop", "cancel"; "unknown" for a value that is none. */

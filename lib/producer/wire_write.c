@@ -118,7 +118,7 @@ static void put_counts(struct tp_json_doc *d, const struct tp_report *r)
     tp_json_doc_object(d);
     put_text(d, "trace_id", r->trace_id);
     put_totals(d, r->totals, ALL_TYPES);
-    if (!r->omits_types)
+    if (!r->is_plain)
         put_types(d, r->totals);
     tp_json_doc_close(d);
     tp_json_doc_close(d);
@@ -149,6 +149,8 @@ int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
     if (report->has_step)
         tp_json_doc_member_u64(&d, "step", report->step);
     put_clock(&d, &report->clock);
+    if (report->heartbeat_ms != 0 && !report->is_plain)
+        tp_json_doc_member_u64(&d, "heartbeat_ms", report->heartbeat_ms);
     tp_json_doc_member_u64(&d, "wait_ms", report->wait_ms);
     tp_json_doc_close(&d);
     return tp_json_doc_end(&d);

@@ -40,3 +40,23 @@ test('one that exits in the middle has sent all it had and is not missed', async
   assert.equal(found.get(`${p.pid}/100`).length, 500);
   for (const [thread, numbers] of found) assert.equal(firstBreak(numbers), undefined, thread);
 });
+
+test('a rank that is killed and started again joins the running trace with events of its own', async (t) => {
+  const server = await serve(t);
+  const first = await startLinked(t, server, { rank: 0 });
+  const trace = await server.createTrace();
+  await first.until((s) => s.isRecording, 'recording');
+  await first.tell('slices 300');
+  assert.equal((await first.tell('flush 10000')).rc, 0);
+  await first.kill();
+  const second = await startLinked(t, server, { rank: 0 });
+  await second.until((s) => s.isRecording, 'recording');
+  await second.tell('slices 200');
+  assert.equal((await second.end()).code, 0);
+  const stopped = Date.now(), end = await server.stopTrace(trace.id);
+  assert.ok(Date.now() - stopped < 20000, 'the killed one is missed after its heartbeat');
+  t.diagnostic(`${Date.now() - stopped} ms from stop to ${end.state}, ${end.outcome}: ${end.reason}`);
+  checkConservation(assert, end);
+  const found = numbersOf(await server.downloadChrome(trace.id));
+  assert.deepEqual([found.get(`${first.pid}/100`)?.length, found.get(`${second.pid}/100`)?.length], [300, 200]);
+});

@@ -135,6 +135,43 @@ static void test_who_does_not_flush_is_late_and_told_to_drop_it(void **state)
     free(body);
 }
 
+/* What a producer promises counts from the sync that says it, up to the limit. */
+static void test_a_producer_is_lost_after_the_heartbeat_that_it_promised(void **state)
+{
+    static const struct {
+        uint64_t heartbeat_ms, seconds;
+    } rows[] = {{10000, 10}, {0, 60}, {24 * 3600 * 1000, 60}};
+    struct rig *r = *state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tp_sync_request sync = {.heartbeat_ms = rows[i].heartbeat_ms};
+        char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES], job[] = "h0";
+        struct tp_sync_reply reply;
+        struct tp_trace_view *view;
+
+        job[1] = (char)('0' + i);
+        rig_producer(r, job, "p", 0, p);
+        rig_sync(r, p, NULL);
+        assert_int_equal(rig_create(r, job, NULL, id), TP_OK);
+        reply = rig_sync(r, p, NULL);
+        rig_sync(r, p, &reply);
+        assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &sync, r->now, &reply,
+                                        &r->problem, &r->err),
+                         TP_OK);
+        rig_wait(r, rows[i].seconds * RIG_S - RIG_S);
+        view = rig_view(r, id);
+        if (strcmp(view->members[0].state, "lost") == 0)
+            fail_msg("row %zu: lost too early", i);
+        tp_trace_view_free(view);
+        rig_wait(r, RIG_S);
+        view = rig_view(r, id);
+        if (strcmp(view->members[0].state, "lost") != 0)
+            fail_msg("row %zu: %s after %llu s", i, view->members[0].state,
+                     (unsigned long long)rows[i].seconds);
+        tp_trace_view_free(view);
+    }
+}
+
 static void test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale(
     void **state)
 {
@@ -621,6 +658,7 @@ int main(void)
         engine_test(test_all_are_armed_then_started_together_then_stopped),
         engine_test(test_who_does_not_arm_in_time_is_not_waited_for),
         engine_test(test_who_does_not_flush_is_late_and_told_to_drop_it),
+        engine_test(test_a_producer_is_lost_after_the_heartbeat_that_it_promised),
         engine_test(test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale),
         engine_test(test_the_selection_gives_a_reason_to_those_it_leaves_out),
         engine_test(test_a_late_producer_joins_a_running_trace),
