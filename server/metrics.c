@@ -268,6 +268,32 @@ static void write_engine(struct writer *w, struct tp_engine *engine)
     }
 }
 
+/* What was answered to Kineto processes, and what was not. */
+static void write_kineto(struct writer *w, struct tp_engine *engine)
+{
+    static const char *const answers[TP_KINETO_ANSWERS] = {
+        [TP_KINETO_ANSWER_NONE_BAD] = "{answer=\"none-bad\"}",
+        [TP_KINETO_ANSWER_NONE_FLOOD] = "{answer=\"none-flood\"}",
+        [TP_KINETO_ANSWER_NONE_SKIPPED] = "{answer=\"none-skipped\"}",
+        [TP_KINETO_ANSWER_EMPTY] = "{answer=\"empty\"}",
+        [TP_KINETO_ANSWER_EMPTY_UNKNOWN] = "{answer=\"empty-unknown\"}",
+        [TP_KINETO_ANSWER_COUNT] = "{answer=\"count\"}",
+        [TP_KINETO_ANSWER_ORDER] = "{answer=\"order\"}",
+    };
+    struct tp_kineto_stats stats;
+
+    tp_engine_kineto_stats(engine, &stats);
+    head(w, "traceplane_kineto_processes", "gauge", "PyTorch processes that ask.");
+    value(w, "traceplane_kineto_processes", "", stats.n_targets);
+    head(w, "traceplane_kineto_datagrams_total", "counter",
+         "Datagrams of PyTorch processes, by what was answered.");
+    for (int i = 0; i < TP_KINETO_ANSWERS; i++)
+        value(w, "traceplane_kineto_datagrams_total", answers[i], stats.answers[i]);
+    head(w, "traceplane_kineto_unsent_total", "counter",
+         "Answers that could not be sent.");
+    value(w, "traceplane_kineto_unsent_total", "", stats.unsent);
+}
+
 static void gauge(struct writer *w, const char *name, const char *help,
                   _Atomic int64_t *v)
 {
@@ -309,5 +335,6 @@ int tp_metrics_write(struct tp_metrics *m, struct tp_engine *engine,
     write_requests(&w, m);
     write_durations(&w, m);
     write_engine(&w, engine);
+    write_kineto(&w, engine);
     return w.rc;
 }

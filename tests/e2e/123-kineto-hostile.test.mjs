@@ -65,6 +65,8 @@ while time.time() < end:
         pass
 print(n)`, [server.kineto.name]));
   const during = c.of('poll');
+  assert.equal(await server.metric('traceplane_kineto_processes'), 6);
+  assert.ok((await server.metric('traceplane_kineto_datagrams_total')) > 1000);
   t.diagnostic(`${Math.round(sent / 3)} datagrams a second came through; ${during.length} polls of others, the slowest took ${Math.max(...during.map((p) => p.us))} us`);
   assert.ok(during.length > 20, `${during.length} polls`);
   assert.ok(during.filter((p) => p.bytes < 0).length === 0, 'a poll was not answered');

@@ -154,6 +154,7 @@ static void test_each_number_of_the_engine_is_shown(void **state)
     struct tp_metrics *m = new_metrics();
     char *text = text_of(r, m);
     size_t of_server = count_lines(text, "traceplane_http_") +
+                       count_lines(text, "traceplane_kineto_") +
                        count_lines(text, "traceplane_build_info");
 
     assert_int_equal(count_lines(text, "traceplane_") - of_server,
