@@ -1,6 +1,6 @@
 /*
- * test_server_kineto_process.c - rank, world size and job out of an environment, and the
- * id out of the head of a file.
+ * test_server_kineto_process.c - rank, world size and job out of an environment, and
+ * the id out of the head of a file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
