@@ -365,34 +365,66 @@ static bool check_body_headers(struct tp_call *call)
     return tp_rest_begin_upload(call);
 }
 
+/* Find the route; *arg becomes what stands in the path for {...}, not decoded. */
+static int locate(struct tp_call *call, struct tp_str *path, struct tp_str *arg,
+                  unsigned *methods, struct tp_err *err)
+{
+    int rc = tp_call_parse_target(call, path, err);
+
+    if (rc != TP_OK)
+        return rc;
+    if (path->len == 0)
+        *path = (struct tp_str){"/", 1};
+    *methods = find_route(call, *path, arg);
+    return TP_OK;
+}
+
+/* Decode what stands for {...}: it is what the call is about. */
+static int take_subject(struct tp_call *call, struct tp_str arg, struct tp_err *err)
+{
+    int rc = arg.ptr == NULL ? TP_OK
+                             : tp_call_decode(call, arg, false, &call->args[0], err);
+
+    if (rc == TP_OK)
+        snprintf(call->subject, sizeof(call->subject), "%.*s",
+                 (int)(call->args[0].len < 60 ? call->args[0].len : 60),
+                 call->args[0].ptr == NULL ? "" : call->args[0].ptr);
+    return rc;
+}
+
 void tp_rest_begin(struct tp_call *call)
 {
     struct tp_str path = {"", 0};
     struct tp_str arg = {NULL, 0};
     struct tp_err err = {0};
-    unsigned methods;
+    unsigned methods = 0;
 
     call->is_refused = true;
-    if (tp_call_parse_target(call, &path, &err) != TP_OK) {
+    if (locate(call, &path, &arg, &methods, &err) != TP_OK) {
         tp_problem_engine(call, err.code, NULL, &err);
         return;
     }
-    if (path.len == 0)
-        path = (struct tp_str){"/", 1};
-    methods = find_route(call, path, &arg);
     if (call->route == NULL) {
         refuse_route(call, path, methods);
         return;
     }
-    if (arg.ptr != NULL &&
-        tp_call_decode(call, arg, false, &call->args[0], &err) != TP_OK) {
+    if (take_subject(call, arg, &err) != TP_OK) {
         tp_problem_engine(call, err.code, NULL, &err);
         return;
     }
-    snprintf(call->subject, sizeof(call->subject), "%.*s",
-             (int)(call->args[0].len < 60 ? call->args[0].len : 60),
-             call->args[0].ptr == NULL ? "" : call->args[0].ptr);
     call->is_refused = !check_params(call) || !check_body_headers(call);
+}
+
+void tp_rest_identify(struct tp_call *call)
+{
+    struct tp_str path = {"", 0};
+    struct tp_str arg = {NULL, 0};
+    unsigned methods = 0;
+
+    if (call->decoded.data != NULL) /* tp_rest_begin() has read the target */
+        return;
+    if (locate(call, &path, &arg, &methods, NULL) == TP_OK)
+        (void)take_subject(call, arg, NULL);
 }
 
 /* One more piece of a control body. */

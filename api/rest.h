@@ -42,6 +42,13 @@ const struct tp_route *tp_rest_routes(size_t *n);
 void tp_rest_begin(struct tp_call *call);
 
 /*
+ * Say of a call that was answered without tp_rest_begin() what it wanted: its route and
+ * subject are set where the target has them, the answer stays. Does nothing to a call
+ * that was begun. It is for the audit line of what the server itself refuses.
+ */
+void tp_rest_identify(struct tp_call *call);
+
+/*
  * Take n bytes of the body.
  *
  * Returns false when so much came beyond a limit that the connection should be cut

@@ -7,6 +7,7 @@
  */
 #include "api/rest_producers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/answer.h"
@@ -138,6 +139,7 @@ void tp_rest_register_producer(struct tp_call *call)
         goto out;
     }
     call->has_changed = true;
+    snprintf(call->subject, sizeof(call->subject), "%s", list->items[0].id);
     answer_producer(call, list, true);
 
 out:

@@ -186,10 +186,12 @@ static void register_specs(struct tp_call *call, struct tp_str job,
     int rc = tp_engine_types_register(call->service->engine, job, specs, n, call->now,
                                       &list, &problem, &err);
 
-    snprintf(call->subject, sizeof(call->subject), "%.*s.%.*s",
-             (int)(specs->plugin.len < 30 ? specs->plugin.len : 30), specs->plugin.ptr,
-             (int)(specs->type_name.len < 30 ? specs->type_name.len : 30),
-             specs->type_name.ptr);
+    if (specs->plugin.len + specs->type_name.len > 0)
+        snprintf(call->subject, sizeof(call->subject), "%.*s.%.*s",
+                 (int)(specs->plugin.len < 30 ? specs->plugin.len : 30),
+                 specs->plugin.ptr,
+                 (int)(specs->type_name.len < 30 ? specs->type_name.len : 30),
+                 specs->type_name.ptr);
     if (rc != TP_OK) {
         tp_problem_engine(call, rc, &problem, &err);
         return;

@@ -161,7 +161,7 @@ static void see_request(struct tp_conn *c, const char *method, const char *versi
 {
     memset(&c->seen, 0, sizeof(c->seen));
     c->header_bytes = 0;
-    c->seen.is_http_1_1 = strcmp(version, "HTTP/1.1") == 0;
+    c->seen.is_http_1_1 = strcmp(version, "HTTP/1.0") != 0; /* or 1.2 and so on */
     c->seen.is_unix = c->is_unix;
     c->call.method = method_of(method);
     c->call.now = tp_clock_now();
@@ -321,15 +321,22 @@ enum MHD_Result tp_conn_step(struct tp_conn *c, const char *method, const char *
     }
 }
 
-/* One line for each action that changes what is recorded, refused or not. */
+/*
+ * One line for each action that changes what is recorded, refused or not. What the
+ * server refused before the routes were asked, such as a page of another origin, is
+ * identified now: nobody else needs to know.
+ */
 static void audit(struct tp_conn *c)
 {
-    const struct tp_route *route = c->call.route;
+    const struct tp_route *route;
     char status[16];
 
-    if (route == NULL || !route->is_audited || c->app->log.level < TP_LOG_INFO)
+    if (c->app->log.level < TP_LOG_INFO || c->call.is_repeat)
         return;
-    if (c->call.is_repeat)
+    if (c->call.route == NULL)
+        tp_rest_identify(&c->call);
+    route = c->call.route;
+    if (route == NULL || !route->is_audited)
         return;
     if (c->call.fault != TP_FAULT_NONE && !tp_log_may_repeat(&c->app->log))
         return;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "api/problem.h"
 #include "api/rest.h"
 #include "base/err.h"
 #include "core/limits.h"
@@ -77,6 +78,42 @@ static void test_an_address_that_cannot_be_read_is_400(void **state)
         snprintf(many + strlen(many), sizeof(many) - strlen(many), "p%d=1&", i);
     api_get(a, "%s", many);
     api_expect_problem(a, 400, "invalid-request");
+}
+
+static void test_what_was_refused_before_its_route_is_identified(void **state)
+{
+    static const struct {
+        enum tp_method method;
+        const char *target, *operation, *subject;
+    } cases[] = {
+        {TP_METHOD_POST, "/v1/traces/t%31/stop?x=1", "stopTrace", "t1"},
+        {TP_METHOD_DELETE, "/traces/a%20b", "deleteTrace", "a b"},
+        {TP_METHOD_POST, "/types", "registerTypes", ""},
+        {TP_METHOD_OTHER, "/types", "", ""},
+        {TP_METHOD_POST, "/nowhere", "", ""},
+        {TP_METHOD_POST, "/types/%zz", "", ""},
+        {TP_METHOD_DELETE, "/traces/%zz", "deleteTrace", ""},
+        {TP_METHOD_POST, "types", "", ""},
+    };
+    struct api_rig *a = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tp_call call = {0};
+
+        print_message("%s\n", cases[i].target);
+        tp_call_init(&call, &a->service);
+        call.method = cases[i].method;
+        call.target = tp_str_of(cases[i].target);
+        tp_problem_answer(&call, TP_FAULT_UNTRUSTED_ORIGIN, "a page");
+        tp_rest_identify(&call);
+        tp_rest_identify(&call);
+        assert_string_equal(call.route == NULL ? "" : call.route->operation,
+                            cases[i].operation);
+        assert_string_equal(call.subject, cases[i].subject);
+        assert_int_equal(call.fault, TP_FAULT_UNTRUSTED_ORIGIN);
+        assert_int_equal(call.status, 403);
+        tp_call_fini(&call);
+    }
 }
 
 static void test_every_path_works_with_and_without_the_version(void **state)
@@ -382,6 +419,7 @@ int main(void)
         api_test(test_a_wrong_method_is_405_with_those_that_are_there),
         api_test(test_a_path_that_is_not_there_is_404),
         api_test(test_an_address_that_cannot_be_read_is_400),
+        api_test(test_what_was_refused_before_its_route_is_identified),
         api_test(test_every_path_works_with_and_without_the_version),
         api_test(test_an_address_with_its_host_is_the_path_on_that_host),
         api_test(test_an_escape_that_was_not_needed_changes_nothing),
