@@ -55,6 +55,24 @@ static const char *framing_mistake(const struct tp_http_seen *seen,
             return "Content-Length must be a number";
     if (seen->count[TP_HEADER_CONTENT_LENGTH] > 0 && length.len == 0)
         return "Content-Length must be a number";
+    return NULL;
+}
+
+/* Where the address ends is a matter of opinion then (RFC 9112, 3). */
+static bool has_blank(struct tp_str target)
+{
+    for (size_t i = 0; i < target.len; i++)
+        if ((unsigned char)target.ptr[i] <= 0x20 || target.ptr[i] == 0x7f)
+            return true;
+    return false;
+}
+
+/* What is wrong with the address, or with the host that goes with it. */
+static const char *address_mistake(const struct tp_http_seen *seen,
+                                   const struct tp_call *call)
+{
+    if (has_blank(call->target))
+        return "the address holds a space or a control character";
     if (seen->count[TP_HEADER_HOST] > 1)
         return "Host is given twice";
     if (seen->count[TP_HEADER_HOST] == 0 && seen->is_http_1_1)
@@ -176,6 +194,8 @@ bool tp_http_guard(const struct tp_config *config, const struct tp_http_seen *se
     struct tp_str origin = call->headers[TP_HEADER_ORIGIN];
     struct tp_str host;
 
+    if (mistake == NULL)
+        mistake = address_mistake(seen, call);
     if (mistake != NULL)
         return refuse(call, TP_FAULT_INVALID_REQUEST, mistake);
     if (expects_too_much(seen, call))

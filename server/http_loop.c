@@ -234,6 +234,8 @@ static size_t buffer_bytes(const struct tp_config *config)
                                                         : headers + 1024);
 }
 
+/* Not strict: then it is http_guard.c that refuses a missing Host and spaces in the
+ * address, with a problem and not with a page or a silent end. */
 static int start_daemon(struct tp_http_loop *loop, int fd, struct tp_err *err)
 {
     struct tp_app *app = loop->app;
@@ -248,7 +250,7 @@ static int start_daemon(struct tp_http_loop *loop, int fd, struct tp_err *err)
         (unsigned)app->config->limits.connections + CONNECTION_SLACK,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)app->config->idle_timeout_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, buffer_bytes(app->config),
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         MHD_OPTION_END);
     if (loop->daemon == NULL)
         return tp_fail(err, TP_EIO, "cannot start an HTTP thread");

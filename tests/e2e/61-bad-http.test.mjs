@@ -11,6 +11,8 @@ after(() => server.stop());
 const HOST = 'Host: 127.0.0.1';
 const BODY = '{"plugin":"a","type_name":"B"}';
 
+const isProblem = (r) => r?.headers['content-type'] === 'application/problem+json';
+
 // Refused with this status (0: the connection is closed without a word), and nothing was done.
 async function refused(bytes, status, what) {
   const { replies, closed, text } = await raw(server.port, bytes, { half: true });
@@ -37,7 +39,8 @@ test('two lengths, or a length and chunks, are no request', async () => {
 test('hosts that are not ours are refused', async () => {
   for (const [headers, status] of [[['Host: evil.example'], 421], [['Host: evil.example:8750'], 421], [['Host: 127.0.0.1.evil.example'], 421], [[HOST, 'Host: evil.example'], 400], [[HOST, HOST], 400], [[], 400], [['Host: '], [400, 421]], [['Host: [::1'], [400, 421]], [['Host: 8.8.8.8'], 421]]) {
     const r = await refused(request('POST', '/types', [...headers, `Content-Length: ${BODY.length}`], BODY), status, headers.join(' | '));
-    if (r?.status === 421) assert.match(r.body.toString(), /untrusted-host/);
+    assert.ok(isProblem(r), headers.join(' | '));
+    if (r.status === 421) assert.match(r.body.toString(), /untrusted-host/);
   }
   for (const host of ['localhost', 'LOCALHOST:1', '127.0.0.1:8750', '127.9.9.9', '[::1]:8750']) assert.equal((await raw(server.port, request('GET', '/healthz', [`Host: ${host}`]))).replies[0].status, 200, host);
 });
@@ -46,6 +49,18 @@ test('broken request lines and headers are refused', async () => {
   for (const bytes of ['GET\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', `GET /\u0001 HTTP/1.1\r\n${HOST}\r\n\r\n`, `GET / HTTP/1.1\r\n${HOST}\r\nno colon\r\n\r\n`, `POST /types HTTP/1.1\r\n${HOST}\r\nContent-Length : 30\r\n\r\n${BODY}`,
     `POST /types HTTP/1.1\r\n${HOST}\r\nA: b\r\n Content-Length: 30\r\n\r\n`, '\u0016\u0003\u0001\u0002\u0000\u0001\u0000', '\r\n'.repeat(10), 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', `GET /%zz HTTP/1.1\r\n${HOST}\r\n\r\n`, `GET http://evil.example/ HTTP/1.1\r\n${HOST}\r\n\r\n`])
     await refused(Buffer.from(bytes, 'latin1'), [400, 404, 411, 414, 421, 431, 501, 505], JSON.stringify(bytes));
+});
+
+test('an address with a space in it is a problem that says so', async () => {
+  for (const target of ['/types x', '/types HTTP/1.1', '/types?job=a b', '/types\t', '/ty\u0001pes']) {
+    const r = await refused(request('POST', target, [HOST, `Content-Length: ${BODY.length}`], BODY), 400, target);
+    assert.ok(isProblem(r), target);
+    assert.match(JSON.parse(r.body).detail, /space or a control character/, target);
+  }
+});
+
+test('later versions of HTTP/1 need a Host, too', async () => {
+  for (const version of ['1.1', '1.2', '1.9']) assert.ok(isProblem(await refused(Buffer.from(`POST /types HTTP/${version}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`), 400, version)), version);
 });
 
 test('methods that do not apply are 405 with the ones that do', async () => {
