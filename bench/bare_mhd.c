@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,9 @@ static int listen_on(struct sockaddr_in *address)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
 
+    /* As the service: see server/listen.c. */
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0 ||
         bind(fd, (struct sockaddr *)address, sizeof(*address)) != 0 ||
         listen(fd, 1024) != 0 || getsockname(fd, (struct sockaddr *)address, &n) != 0) {

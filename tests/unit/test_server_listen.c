@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -96,6 +97,21 @@ static void test_what_is_no_loopback_address_is_refused_with_a_reason(void **sta
             fail_msg("'%s': %d, '%s'", cases[i].text, rc, err.message);
         tp_listen_close(&set);
     }
+}
+
+static void test_loopback_sends_without_pacing(void **state)
+{
+    struct tp_listeners set = {0};
+    struct tp_err err = {0};
+    char name[16] = "";
+    socklen_t n = sizeof(name);
+
+    (void)state;
+    assert_int_equal(tp_listen_add(&set, "127.0.0.1:0", 1, &err), TP_OK);
+    assert_int_equal(
+        getsockopt(set.items[0].fds[0], IPPROTO_TCP, TCP_CONGESTION, name, &n), 0);
+    assert_string_equal(name, "reno");
+    tp_listen_close(&set);
 }
 
 static void test_port_0_picks_one_that_all_sockets_share(void **state)
@@ -372,6 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_no_loopback_address_is_refused_with_a_reason),
+        cmocka_unit_test(test_loopback_sends_without_pacing),
         cmocka_unit_test(test_port_0_picks_one_that_all_sockets_share),
         cmocka_unit_test(test_a_port_in_use_is_told_although_ports_are_shared),
         cmocka_unit_test(test_localhost_is_both_families_on_one_port),
