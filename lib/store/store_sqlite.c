@@ -5,8 +5,10 @@
  */
 #include "store/store_sqlite.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -318,6 +320,19 @@ static int configure(sqlite3 *db, bool durable, struct tp_err *err)
     return tp_sqlite_fail(db, "cannot open the store", err);
 }
 
+/*
+ * Make the file, if there is none, for its owner alone: SQLite would let all users read
+ * it, and gives its other files the mode of this one. What fails here fails there, too.
+ * A file that exists is not opened: closing it would give up SQLite's locks on it.
+ */
+static void make_private(const char *path)
+{
+    int fd = path[0] == ':' ? -1 : open(path, O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 int tp_store_sqlite_open(const char *path, bool durable, struct tp_store **out,
                          struct tp_err *err)
 {
@@ -330,6 +345,7 @@ int tp_store_sqlite_open(const char *path, bool durable, struct tp_store **out,
     if (s == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for the store");
     s->base.ops = &operations;
+    make_private(path);
     if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK) {
         rc = s->db == NULL ? tp_fail(err, TP_ENOMEM, "no memory for the store")
                            : tp_sqlite_fail(s->db, "cannot open the store", err);

@@ -14,7 +14,8 @@
 /*
  * Open a database, make it when it is new, and bring an older one up to date.
  *
- * path     the file, or ":memory:" for one that ends with the store.
+ * path     the file, or ":memory:" for one that ends with the store. A new file is
+ *          its owner's alone (mode 0600).
  * durable  wait for the disk at each commit (synchronous=FULL instead of NORMAL).
  * out      set only on success; release with tp_store_close().
  *

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <sqlite3.h>
 #include <cmocka.h>
@@ -13,6 +14,7 @@
 #include "base/err.h"
 #include "store/migrations.h"
 #include "store/store_sqlite.h"
+#include "support/fault.h"
 #include "support/tmpdir.h"
 
 static struct tp_str str(const char *s)
@@ -244,6 +246,75 @@ static void test_rows_outlive_the_store_and_a_second_one_is_refused(void **state
     tmpdir_remove(dir);
 }
 
+static void test_nobody_else_can_read_the_files(void **state)
+{
+    static const char *const files[] = {"t.db", "t.db-wal"};
+    char *dir = tmpdir_new();
+    char *path = tmpdir_path(dir, "t.db");
+    mode_t mask = umask(0);
+    struct tp_store *s;
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(tp_store_sqlite_open(path, false, &s, NULL), TP_OK);
+    put_job(s, "j");
+    umask(mask);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char *file = tmpdir_path(dir, files[i]);
+
+        if (stat(file, &st) != 0 || (st.st_mode & 0777) != 0600)
+            fail_msg("%s has mode %o", files[i], st.st_mode & 0777);
+        free(file);
+    }
+    tp_store_close(s);
+    free(path);
+    tmpdir_remove(dir);
+}
+
+/* Open a store and write and read one row. */
+static int use_once(const char *path, struct tp_err *err)
+{
+    struct tp_row_job row = {.name = str("j"), .created_ns = 5};
+    struct tp_store *s = NULL;
+    int n = 0;
+    int rc = tp_store_sqlite_open(path, false, &s, err);
+
+    if (rc != TP_OK) {
+        assert_null(s);
+        return rc;
+    }
+    rc = s->ops->put_job(s, &row, err);
+    if (rc == TP_OK)
+        rc = s->ops->each_job(s, count_job, &n, err);
+    tp_store_close(s);
+    return rc;
+}
+
+static void test_each_allocation_failure_is_told_and_the_next_try_works(void **state)
+{
+    char *dir = tmpdir_new();
+    char *path = tmpdir_path(dir, "t.db");
+    struct tp_err err;
+
+    (void)state;
+    for (int n = 0;; n++) {
+        int rc;
+
+        fault_arm(n);
+        rc = use_once(path, &err);
+        if (!fault_disarm()) {
+            assert_int_equal(rc, TP_OK);
+            assert_true(n >= 3); /* the store and its two statements */
+            break;
+        }
+        if (rc != TP_ENOMEM)
+            fail_msg("allocation %d: %d", n, rc);
+        assert_int_equal(use_once(path, &err), TP_OK);
+    }
+    free(path);
+    tmpdir_remove(dir);
+}
+
 /* A database file with one statement run on it. */
 static void make_database(const char *path, const char *sql)
 {
@@ -361,6 +432,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_row_of_nobody_is_refused, setup,
                                         teardown),
         cmocka_unit_test(test_rows_outlive_the_store_and_a_second_one_is_refused),
+        cmocka_unit_test(test_nobody_else_can_read_the_files),
+        cmocka_unit_test(test_each_allocation_failure_is_told_and_the_next_try_works),
         cmocka_unit_test(test_what_is_not_ours_is_refused_and_left_alone),
         cmocka_unit_test(test_version_1_is_brought_up_to_date_step_by_step),
         cmocka_unit_test(test_members_of_version_1_have_no_counts_by_type),
