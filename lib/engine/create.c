@@ -192,8 +192,11 @@ static int set_out(struct creation *c)
     const struct tp_spec *s = &t->spec;
     uint64_t wait_ns;
 
-    uint64_t plan_ns = tp_kineto_plan(t, c->now);
+    uint64_t plan_ns;
+    int rc = tp_kineto_plan(t, c->now, &plan_ns, c->err);
 
+    if (rc != TP_OK)
+        return rc;
     tp_life_init(t, c->now);
     if (plan_ns != 0 && (s->start == TP_START_NOW || s->start == TP_START_AT))
         return set_out_planned(c, plan_ns);

@@ -7,6 +7,7 @@
  * that time, too.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -112,23 +113,39 @@ static uint64_t to_wall(uint64_t at_ns, struct tp_now now)
     return (wall_ns + TP_NS_PER_MS - 1) / TP_NS_PER_MS * TP_NS_PER_MS;
 }
 
-uint64_t tp_kineto_plan(const struct tp_trace *t, struct tp_now now)
+/* The rhythms of all that wait. Returns how many. */
+static size_t gather(const struct tp_trace *t, struct tp_kineto_rhythm *out)
 {
-    uint64_t start_ns = 0;
+    size_t n = 0;
 
-    if (t->spec.kineto_options.iterations > 0)
-        return 0; /* they start with an iteration of theirs */
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_kineto_link *link = link_of(t->members[i]);
-        uint64_t at_ns;
 
-        if (!is_waiting(t->members[i]) || link == NULL)
-            continue;
-        at_ns = tp_kineto_common_start(&link->seen.rhythm, 1, now.mono_ns + LEAD_NS,
-                                       warmup_ns(t));
-        start_ns = at_ns > start_ns ? at_ns : start_ns;
+        if (is_waiting(t->members[i]) && link != NULL)
+            out[n++] = link->seen.rhythm;
     }
-    return start_ns == 0 ? 0 : to_wall(start_ns, now);
+    return n;
+}
+
+int tp_kineto_plan(const struct tp_trace *t, struct tp_now now, uint64_t *out,
+                   struct tp_err *err)
+{
+    struct tp_kineto_rhythm *rhythms;
+    size_t n = tp_kineto_waiting(t);
+
+    *out = 0;
+    if (t->spec.kineto_options.iterations > 0 || n == 0)
+        return TP_OK; /* they start with an iteration of theirs */
+    rhythms = calloc(n, sizeof(*rhythms));
+    if (rhythms == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory to plan a start");
+    n = gather(t, rhythms);
+    if (n > 0)
+        *out = to_wall(tp_kineto_common_start(rhythms, n, now.mono_ns + LEAD_NS,
+                                              warmup_ns(t)),
+                       now);
+    free(rhythms);
+    return TP_OK;
 }
 
 /* When the trace is to end, in wall nanoseconds; 0 = it is not known. */
@@ -138,6 +155,12 @@ static uint64_t end_of(const struct tp_trace *t)
                                : t->start_at_ns + t->spec.duration_ms * TP_NS_PER_MS;
 }
 
+/* Monotonic; a time that has passed gives now. */
+static uint64_t to_mono(uint64_t wall_ns, struct tp_now now)
+{
+    return wall_ns > now.wall_ns ? now.mono_ns + (wall_ns - now.wall_ns) : now.mono_ns;
+}
+
 /* A member that begins when the common start is too near has one of its own. */
 static void set_times(struct tp_member *m, struct tp_now now)
 {
@@ -145,15 +168,15 @@ static void set_times(struct tp_member *m, struct tp_now now)
     const struct tp_kineto_link *link = link_of(m);
     struct tp_kineto_part *part = &m->kineto;
     uint64_t end_ns = end_of(t), duration_ms = t->spec.kineto_duration_ms;
-    uint64_t own_ns = 0;
 
     part->start_wall_ns = t->start_at_ns;
-    if (link != NULL)
-        own_ns = to_wall(tp_kineto_common_start(&link->seen.rhythm, 1,
-                                                now.mono_ns + LEAD_NS, warmup_ns(t)),
-                         now);
-    if (own_ns > part->start_wall_ns)
-        part->start_wall_ns = own_ns;
+    if (link != NULL &&
+        tp_kineto_next_poll(&link->seen.rhythm, now.mono_ns + LEAD_NS) >
+            tp_kineto_serve_until(to_mono(t->start_at_ns, now), warmup_ns(t)))
+        part->start_wall_ns =
+            to_wall(tp_kineto_common_start(&link->seen.rhythm, 1, now.mono_ns + LEAD_NS,
+                                           warmup_ns(t)),
+                    now);
     part->duration_ms = duration_ms;
     if (end_ns != 0 && part->start_wall_ns + duration_ms * TP_NS_PER_MS > end_ns)
         part->duration_ms = end_ns > part->start_wall_ns
@@ -251,12 +274,6 @@ static int write_text(const struct tp_member *m, const struct tp_kineto_link *li
     return rc;
 }
 
-/* Monotonic; a time that has passed gives now. */
-static uint64_t to_mono(uint64_t wall_ns, struct tp_now now)
-{
-    return wall_ns > now.wall_ns ? now.mono_ns + (wall_ns - now.wall_ns) : now.mono_ns;
-}
-
 static struct tp_kineto_order order_of(const struct tp_member *m, struct tp_now now)
 {
     uint64_t start_ns = to_mono(m->kineto.start_wall_ns, now);
@@ -308,15 +325,18 @@ void tp_kineto_disarm(struct tp_producer *p)
     tp_lock_give(&k->lock);
 }
 
-void tp_kineto_through(struct tp_member *m)
+void tp_kineto_through(struct tp_member *m, struct tp_now now)
 {
     struct tp_producer *p = tp_kineto_producer(m);
     struct tp_kineto *k = m->trace->engine->kineto;
+    uint64_t end_wall_ns = m->kineto.start_wall_ns +
+                           m->kineto.duration_ms * TP_NS_PER_MS;
 
     if (p == NULL)
         return;
     tp_lock_take(&k->lock);
-    tp_kineto_table_through(k->table, p->kineto->seen.id);
+    tp_kineto_table_through(k->table, p->kineto->seen.id,
+                            now.mono_ns - (now.wall_ns - end_wall_ns));
     tp_kineto_table_get(k->table, p->kineto->seen.id, &p->kineto->seen);
     tp_lock_give(&k->lock);
 }

@@ -69,10 +69,15 @@ bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *
 size_t tp_kineto_waiting(const struct tp_trace *t);
 
 /*
- * The earliest start that all waiting members can keep, in wall nanoseconds, whole
- * milliseconds; 0 when there is none of them, or they start by iteration.
+ * A start that all waiting members can keep, as early as can be.
+ *
+ * out  wall nanoseconds, whole milliseconds; 0 when there is none of them, or they start
+ *      by iteration.
+ *
+ * TP_ENOMEM  *out is 0.
  */
-uint64_t tp_kineto_plan(const struct tp_trace *t, struct tp_now now);
+int tp_kineto_plan(const struct tp_trace *t, struct tp_now now, uint64_t *out,
+                   struct tp_err *err);
 
 /* The trace knows its start: members without an order get one when their folder is
  * there. */
@@ -88,7 +93,7 @@ void tp_kineto_arm(struct tp_member *m, struct tp_now now);
 void tp_kineto_disarm(struct tp_producer *p);
 
 /* The file of its process is complete: it could take another order. */
-void tp_kineto_through(struct tp_member *m);
+void tp_kineto_through(struct tp_member *m, struct tp_now now);
 
 /* Whether the trace waits for files. */
 bool tp_kineto_is_collecting(const struct tp_trace *t);

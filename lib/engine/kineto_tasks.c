@@ -108,7 +108,7 @@ static void take_report(struct tp_member *m, enum tp_kineto_event event,
         break;
     case TP_KINETO_FILE_FOUND:
         part->has_file = true;
-        tp_kineto_through(m);
+        tp_kineto_through(m, now);
         if (part->phase == TP_KINETO_PHASE_SERVED)
             part->phase = TP_KINETO_PHASE_BEGUN;
         break;

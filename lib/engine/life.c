@@ -72,7 +72,7 @@ static void set_start_at(struct tp_trace *t, struct tp_now now)
             margin = MARGIN_NS + 2 * m->clock_error_ns;
     }
     if (t->start_at_ns == 0 && tp_kineto_waiting(t) > 0)
-        t->start_at_ns = tp_kineto_plan(t, now);
+        tp_kineto_plan(t, now, &t->start_at_ns, NULL);
     if (!t->is_planned && t->start_at_ns < now.wall_ns + margin)
         t->start_at_ns = now.wall_ns + margin;
 }

@@ -19,17 +19,52 @@ uint64_t tp_kineto_safe_start(uint64_t served_ns, uint64_t warmup_ns)
     return served_ns + warmup_ns + TP_KINETO_MARGIN_NS;
 }
 
+/* How far a tick of the process is from at_ns, at most half a second. */
+static uint64_t tick_distance(const struct tp_kineto_rhythm *r, uint64_t from_ns,
+                              uint64_t at_ns)
+{
+    uint64_t tick_ns = r->tick_ns != 0 ? r->tick_ns : tp_kineto_next_poll(r, from_ns);
+    uint64_t apart_ns = at_ns > tick_ns ? at_ns - tick_ns : tick_ns - at_ns;
+
+    apart_ns %= TP_KINETO_TICK_NS;
+    return apart_ns < TP_KINETO_TICK_NS / 2 ? apart_ns : TP_KINETO_TICK_NS - apart_ns;
+}
+
+static uint64_t least_distance(const struct tp_kineto_rhythm *rhythms, size_t n,
+                               uint64_t from_ns, uint64_t at_ns)
+{
+    uint64_t least_ns = TP_KINETO_TICK_NS;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t ns = tick_distance(&rhythms[i], from_ns, at_ns);
+
+        least_ns = ns < least_ns ? ns : least_ns;
+    }
+    return least_ns;
+}
+
 uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n,
                                 uint64_t from_ns, uint64_t warmup_ns)
 {
-    uint64_t latest_ns = from_ns;
+    uint64_t latest_ns = from_ns, best_ns, farthest_ns = 0;
 
     for (size_t i = 0; i < n; i++) {
         uint64_t poll_ns = tp_kineto_next_poll(&rhythms[i], from_ns);
 
         latest_ns = poll_ns > latest_ns ? poll_ns : latest_ns;
     }
-    return tp_kineto_safe_start(latest_ns, warmup_ns);
+    best_ns = tp_kineto_safe_start(latest_ns, 0);
+    for (uint64_t back_ns = 0; back_ns <= TP_KINETO_CHOICE_NS && n > 0;
+         back_ns += TP_KINETO_SECOND_NS / 20) {
+        uint64_t at_ns = tp_kineto_safe_start(latest_ns, 0) - back_ns;
+        uint64_t ns = least_distance(rhythms, n, from_ns, at_ns);
+
+        if (ns > farthest_ns) {
+            farthest_ns = ns;
+            best_ns = at_ns;
+        }
+    }
+    return best_ns + warmup_ns;
 }
 
 uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns)

@@ -18,12 +18,14 @@
 #define TP_KINETO_POLL_NS (5 * TP_KINETO_SECOND_NS) /* how often a process asks */
 #define TP_KINETO_MARGIN_NS (2 * TP_KINETO_SECOND_NS)
 #define TP_KINETO_TICK_NS TP_KINETO_SECOND_NS
+#define TP_KINETO_CHOICE_NS (TP_KINETO_SECOND_NS * 2 / 5)
 #define TP_KINETO_WARMUP_MAX_S 600u
 
 /* Plain data: how a process asks. */
 struct tp_kineto_rhythm {
     uint64_t last_ns;     /* its last request */
     uint64_t interval_ns; /* between two of them; not 0 */
+    uint64_t tick_ns;     /* one of its ticks; 0 = they begin with its first answer */
 };
 
 /*
@@ -36,7 +38,12 @@ uint64_t tp_kineto_next_poll(const struct tp_kineto_rhythm *rhythm, uint64_t fro
 uint64_t tp_kineto_safe_start(uint64_t served_ns, uint64_t warmup_ns);
 
 /*
- * The earliest start that all of n processes can keep.
+ * A start that all of n processes can keep: at most tp_kineto_safe_start() of the one
+ * that is answered last, and up to TP_KINETO_CHOICE_NS before.
+ *
+ * A tick a moment before "start less warm-up less one second" finds it too soon to
+ * begin, and the next one, if it is a moment late, too late: the request is dropped.
+ * So of the starts that are possible, that is taken which is farthest from such ticks.
  *
  * rhythms  n of them; none gives the start of one that is answered at from_ns.
  * from_ns  no answer can be given before.

@@ -332,6 +332,8 @@ static struct tp_kineto_reply serve(struct tp_kineto_table *t, struct entry *e,
 {
     e->seen.has_order = false;
     e->seen.served_ns = now_ns;
+    if (e->seen.rhythm.tick_ns == 0)
+        e->seen.rhythm.tick_ns = now_ns;
     e->is_unconfirmed = true;
     move(e, TP_KINETO_ARMED);
     tell(t, e, TP_KINETO_NEWS_SERVED);
@@ -450,11 +452,15 @@ bool tp_kineto_table_withdraw(struct tp_kineto_table *t, uint64_t target)
     return true;
 }
 
-void tp_kineto_table_through(struct tp_kineto_table *t, uint64_t target)
+void tp_kineto_table_through(struct tp_kineto_table *t, uint64_t target,
+                             uint64_t end_ns)
 {
     struct entry *e = by_id(t, target);
 
-    if (e == NULL || e->seen.state != TP_KINETO_ARMED)
+    if (e == NULL)
+        return;
+    e->seen.rhythm.tick_ns = end_ns;
+    if (e->seen.state != TP_KINETO_ARMED)
         return;
     move(e, TP_KINETO_IDLE);
     forget_order(e);

@@ -19,7 +19,7 @@ static void test_the_next_request_keeps_the_rhythm(void **state)
         uint64_t from, next;
     } cases[] = {{90 * S, 105 * S},  {100 * S, 105 * S},     {100 * S + 1, 105 * S},
                  {105 * S, 105 * S}, {105 * S + 1, 110 * S}, {117 * S, 120 * S}};
-    struct tp_kineto_rhythm r = {.last_ns = 100 * S, .interval_ns = 5 * S};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -30,27 +30,46 @@ static void test_the_next_request_keeps_the_rhythm(void **state)
 
 static void test_the_common_start_waits_for_the_slowest(void **state)
 {
-    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S},
-                                         {101 * S, 5 * S},
-                                         {97 * S, 5 * S}};
+    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S, 0},
+                                         {101 * S, 5 * S, 0},
+                                         {97 * S, 5 * S, 0}};
 
     (void)state;
-    /* At 101.5: they ask at 105, 106 and 102. */
-    assert_int_equal(tp_kineto_common_start(r, 3, 101 * S + 500 * MS, 5 * S), 113 * S);
-    assert_int_equal(tp_kineto_common_start(r, 1, 101 * S, 0), 107 * S);
-    assert_int_equal(tp_kineto_common_start(r + 2, 1, 101 * S, 5 * S), 109 * S);
+    /* At 101.5: they ask at 105, 106 and 102, and their ticks are on the second. */
+    assert_int_equal(tp_kineto_common_start(r, 3, 101 * S + 500 * MS, 5 * S),
+                     112 * S + 600 * MS);
+    assert_int_equal(tp_kineto_common_start(r, 1, 101 * S, 0), 106 * S + 600 * MS);
+    assert_int_equal(tp_kineto_common_start(r + 2, 1, 101 * S, 5 * S),
+                     108 * S + 600 * MS);
     assert_int_equal(tp_kineto_common_start(NULL, 0, 101 * S, 5 * S), 108 * S);
+}
+
+/* One tick in the second before "start less warm-up" must find both conditions of
+ * libkineto to hold, with some time to spare on both sides. */
+static void test_the_start_keeps_away_from_ticks(void **state)
+{
+    (void)state;
+    for (uint64_t phase = 0; phase < S; phase += 10 * MS) {
+        const struct tp_kineto_rhythm r = {100 * S, 5 * S, 50 * S + phase};
+        uint64_t at = tp_kineto_common_start(&r, 1, 101 * S, 5 * S) - 5 * S;
+        uint64_t apart = (at - r.tick_ns) % S;
+
+        if (apart < 190 * MS || apart > 810 * MS || at < 106 * S + 600 * MS ||
+            at > 107 * S)
+            fail_msg("phase %llu ms: %llu ms apart", (unsigned long long)(phase / MS),
+                     (unsigned long long)(apart / MS));
+    }
 }
 
 static void test_one_process_without_warmup_starts_within_eight_seconds(void **state)
 {
-    const struct tp_kineto_rhythm r = {100 * S, 5 * S};
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0};
 
     (void)state;
     for (uint64_t now = 100 * S; now < 105 * S; now += 10 * MS) {
         uint64_t start = tp_kineto_common_start(&r, 1, now, 0);
 
-        if (start - now > 8 * S || start - now < 2 * S)
+        if (start - now > 8 * S || start - now < 1600 * MS)
             fail_msg("%llu ms", (unsigned long long)((start - now) / MS));
     }
 }
@@ -68,7 +87,7 @@ static void test_a_start_can_be_kept_when_it_is_served_in_time(void **state)
 
 static void test_an_interval_of_its_own_is_learnt(void **state)
 {
-    struct tp_kineto_rhythm r = {100 * S, 5 * S};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0};
 
     (void)state;
     tp_kineto_rhythm_note(&r, 105 * S + 90 * MS); /* jitter */
@@ -88,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_next_request_keeps_the_rhythm),
         cmocka_unit_test(test_the_common_start_waits_for_the_slowest),
+        cmocka_unit_test(test_the_start_keeps_away_from_ticks),
         cmocka_unit_test(test_one_process_without_warmup_starts_within_eight_seconds),
         cmocka_unit_test(test_a_start_can_be_kept_when_it_is_served_in_time),
         cmocka_unit_test(test_an_interval_of_its_own_is_learnt),

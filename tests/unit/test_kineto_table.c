@@ -233,10 +233,10 @@ static void test_one_whose_file_is_there_is_idle_before_it_asks_again(void **sta
     uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
 
     assert_int_equal(order(w, id, "A=1\n", 20, 30), TP_OK);
-    tp_kineto_table_through(w->table, id); /* it is not served yet */
+    tp_kineto_table_through(w->table, id, w->now); /* it is not served yet */
     poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
-    tp_kineto_table_through(w->table, id);
-    tp_kineto_table_through(w->table, id + 1);
+    tp_kineto_table_through(w->table, id, w->now);
+    tp_kineto_table_through(w->table, id + 1, w->now);
     assert_int_equal(order(w, id, "B=2\n", 20, 30), TP_OK);
     poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
 }
