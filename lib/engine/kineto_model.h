@@ -71,8 +71,8 @@ size_t tp_kineto_waiting(const struct tp_trace *t);
 /*
  * A start that all waiting members can keep, as early as can be.
  *
- * out  wall nanoseconds, whole milliseconds; 0 when there is none of them, or they start
- *      by iteration.
+ * out  wall nanoseconds, whole milliseconds; 0 when there is none of them, or they
+ *      start by iteration.
  *
  * TP_ENOMEM  *out is 0.
  */

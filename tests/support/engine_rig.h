@@ -25,7 +25,7 @@ struct rig {
     uint64_t random; /* state of the sequence of ids */
     enum tp_collision_policy on_collision;
     const struct tp_kineto_opts *kineto; /* NULL = off; set before rig_start() */
-    struct tp_problem problem; /* of the last call */
+    struct tp_problem problem;           /* of the last call */
     struct tp_err err;
 };
 
