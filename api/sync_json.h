@@ -17,8 +17,8 @@
 #define TP_SYNC_HEARTBEAT_MIN_MS 1000
 #define TP_SYNC_HEARTBEAT_MAX_MS (24 * 3600 * 1000)
 
-/* The zero value is ready; tp_sync_body_fini() releases it. Borrows from the parsed body; request points
- * into the struct, so it must not be copied. */
+/* The zero value is ready; tp_sync_body_fini() releases it. Borrows from the parsed
+ * body; request points into the struct, so it must not be copied. */
 struct tp_sync_body {
     struct tp_sync_request request;
     struct tp_sync_ack acks[TP_SYNC_ACKS_MAX];

@@ -296,9 +296,9 @@ void tp_life_totals(const struct tp_trace *t, struct tp_counts *out)
 }
 
 /*
- * Whether one of the members is one that the answer waits for. They are asked about with
- * each word of each of them, so the one that was waited for last is looked at first:
- * while it is silent, one look is enough.
+ * Whether one of the members is one that the answer waits for. They are asked about
+ * with each word of each of them, so the one that was waited for last is looked at
+ * first: while it is silent, one look is enough.
  */
 static bool waits_for_any(struct tp_trace *t, bool (*is_one)(const struct tp_member *))
 {

@@ -15,8 +15,8 @@
 /* Whether a producer takes commands, and so can go stale. */
 bool tp_match_is_live_kind(const struct tp_producer *p);
 
-/* For how long nothing was heard of it. 0 when it was heard of after now: calls take the
- * lock in another order than they took the time. */
+/* For how long nothing was heard of it. 0 when it was heard of after now: calls take
+ * the lock in another order than they took the time. */
 uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now);
 
 /*

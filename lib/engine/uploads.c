@@ -207,8 +207,8 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
     return TP_OK;
 }
 
-/* A batch of a linked producer that cannot be taken for one: what it held is lost, which
- * its counts will tell; why is kept with the producer. */
+/* A batch of a linked producer that cannot be taken for one: what it held is lost,
+ * which its counts will tell; why is kept with the producer. */
 static void note_bad_batch(struct tp_upload *u, const struct tp_err *err)
 {
     struct tp_member *m;

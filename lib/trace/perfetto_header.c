@@ -420,8 +420,8 @@ static int write_reading(const struct reading *r, struct tp_buf *clocks,
 }
 
 /*
- * All readings that the times of streams were moved by, so that whoever knows better can
- * move them anew. Readers want the trace's clock to go forward: by time, over all
+ * All readings that the times of streams were moved by, so that whoever knows better
+ * can move them anew. Readers want the trace's clock to go forward: by time, over all
  * streams, from the snapshot of all clocks on.
  */
 static int write_readings(const struct tp_merge *m, int64_t from_ns, struct tp_buf *out,
