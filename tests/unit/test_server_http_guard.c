@@ -59,14 +59,9 @@ static void check(const struct tp_config *config, const struct one *o)
     tp_call_fini(&call);
 }
 
-static void test_ambiguous_framing_is_refused_and_closes(void **state)
+static void test_an_address_with_a_blank_is_refused_and_closes(void **state)
 {
     static const struct one cases[] = {
-        {.what = "plain", .host = "localhost"},
-        {.what = "a length", .host = "localhost", .length = "12"},
-        {.what = "chunked", .host = "localhost", .coding = "Chunked"},
-        {.what = "HTTP/1.0 without Host", .is_http_1_0 = true},
-        {.what = "no Host", .fault = TP_FAULT_INVALID_REQUEST},
         {.what = "a space in the address",
          .host = "localhost",
          .target = "/types HTTP/1.1",
@@ -80,6 +75,22 @@ static void test_ambiguous_framing_is_refused_and_closes(void **state)
          .target = "/\x7f",
          .fault = TP_FAULT_INVALID_REQUEST},
         {.what = "UTF-8 in the address", .host = "localhost", .target = "/\xc3\xa4"},
+    };
+    const struct tp_config config = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        check(&config, &cases[i]);
+}
+
+static void test_ambiguous_framing_is_refused_and_closes(void **state)
+{
+    static const struct one cases[] = {
+        {.what = "plain", .host = "localhost"},
+        {.what = "a length", .host = "localhost", .length = "12"},
+        {.what = "chunked", .host = "localhost", .coding = "Chunked"},
+        {.what = "HTTP/1.0 without Host", .is_http_1_0 = true},
+        {.what = "no Host", .fault = TP_FAULT_INVALID_REQUEST},
         {.what = "two Hosts",
          .host = "localhost",
          .n_host = 1,
@@ -238,6 +249,7 @@ static void test_pages_of_others_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_address_with_a_blank_is_refused_and_closes),
         cmocka_unit_test(test_ambiguous_framing_is_refused_and_closes),
         cmocka_unit_test(test_only_our_own_names_are_answered),
         cmocka_unit_test(test_pages_of_others_are_refused),
