@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "producer/exec_close.h"
 
 #define REPLY_MAX_BYTES (1u << 20)
 #define UPLOAD_BUFFER_BYTES (256L << 10)
@@ -114,6 +115,7 @@ int tp_link_new(const struct tp_link_opts *opts, struct tp_link **out,
     if (l->url == NULL || l->socket_path == NULL || l->authorization == NULL ||
         l->multi == NULL)
         goto fail;
+    tp_exec_close_wakeup(l->multi);
     *out = l;
     return TP_OK;
 

@@ -10,7 +10,8 @@
  * Threads: every function may be called from any thread at any time, but nobody may use
  * a client during or after its tp_close(). No function is safe in a signal handler.
  * Fork: the child's clients record nothing and send nothing until it opens its own; the
- * parent notices nothing. exec() needs no care: all descriptors close on it.
+ * parent notices nothing. exec() needs no care: all descriptors close on it, but for
+ * libcurl's own in the moment that a client is opened or a host's name is looked up.
  * The library prints nothing (but see `log`), kills nothing and changes no signal.
  */
 #ifndef TP_PRODUCER_TRACEPLANE_H
