@@ -53,7 +53,8 @@ def report(name, text, value=None, target=None, at_most=False):
 class Service:
     def __init__(self, *args):
         self.data = tempfile.mkdtemp(prefix="traceplane-bench-")
-        self.process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:0", "--data-dir", self.data, *args],
+        self.process = subprocess.Popen([BINARY, "--listen", "127.0.0.1:0", "--data-dir", self.data,
+                                         "--kineto-socket", "", *args],
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             found = re.search(r"http://127\.0\.0\.1:(\d+)", line)

@@ -1,13 +1,13 @@
 /*
- * post_native.c - posts native batches of 1 MiB to a trace, as many connections as told,
- * and adds up what the service says of them.
+ * post_native.c - posts native batches of 1 MiB to a trace, over as many connections as
+ * told, and adds up what the service says of them.
  *
  * post_native PORT TRACE CONNECTIONS BATCHES
  *
- * Each connection is a producer with a rank, which learns its stream from an empty batch
- * and then posts the same bytes under new numbers. A slice is what a linked backend
- * records most: a type, one of 300 names, one of four threads. Prints "posted accepted
- * body_bytes"; exits with 1 when a batch was not taken.
+ * Each connection is a producer with a rank, which learns its stream from an empty
+ * batch and then posts the same bytes under new numbers. A slice is what a linked
+ * backend records most: a type, one of 300 names, one of four threads. Prints "posted
+ * accepted body_bytes"; exits with 1 when a batch was not taken.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
