@@ -10,8 +10,8 @@
 #define TP_PRODUCER_EXEC_CLOSE_H
 
 /*
- * Find the wakeup pair of a multi handle and set FD_CLOEXEC on it. An exec() in another
- * thread between curl_multi_init() and this call may still inherit it.
+ * Find the wakeup pair of a multi handle and set FD_CLOEXEC on it. An exec() in
+ * another thread between curl_multi_init() and this call may still inherit it.
  *
  * multi  CURLM *; without transfers. Borrowed. A wakeup that is due is taken.
  *
