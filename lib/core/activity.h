@@ -58,6 +58,7 @@ enum tp_activity {
 #define TP_ACTIVITY_CUSTOM_BASE 50u   /* the RFC's kCustomActivityTypeBase */
 #define TP_ACTIVITY_CUSTOM_COUNT 205u /* ids 50 to 254 */
 #define TP_ACTIVITY_CUSTOM_END 255u   /* one past the last custom id */
+#define TP_ACTIVITY_UNTYPED 255u      /* no type has it: events without one */
 #define TP_ACTIVITY_IDS 256u          /* every id fits in a byte */
 
 /* Room for any activity's text and its NUL: "plugin.type_name" is the longest. */

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/activity.h"
 #include "engine/life.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
@@ -184,27 +185,40 @@ static void take_result(struct tp_work *w)
     tp_source_fill_in(&says, &s->who, &ignored);
 }
 
-/* What its producer reports by type gets what is stored. Without memory a type lacks
- * its number, and its events count as lost. The lock is held. */
+/* Add to what is stored of a type. Without memory the type lacks its number, and its
+ * events count as lost. */
+static void add_stored(struct tp_member *m, unsigned id, uint64_t n)
+{
+    struct tp_type_count *count;
+    struct tp_err ignored;
+
+    if (n > 0 && tp_type_counts_get(&m->types, id, &count, &ignored) == TP_OK)
+        count->stored += n;
+}
+
+/* What its producer reports by type gets what is stored: of each type, and of none, as
+ * are the names of its process and threads. The lock is held. */
 static void take_types(struct tp_work *w)
 {
     const struct tp_stream_index *ix = &w->result.index;
     struct tp_member *m = tp_member_of_stream(w->trace, w->stream->no);
-    struct tp_type_count *count;
-    struct tp_err ignored;
+    uint64_t rest = w->stream->counts.stored;
 
     if (m == NULL || m->types.n == 0 || w->trace->types == NULL)
         return;
     for (size_t i = 0; i < m->types.n; i++)
         m->types.items[i].stored = 0;
     for (size_t i = 0; i < ix->n_types; i++) {
+        const uint64_t n = ix->types[i].count < rest ? ix->types[i].count : rest;
         int id = tp_typemap_find(w->trace->types, ix->types[i].cat.ptr,
                                  ix->types[i].cat.len);
 
-        if (id >= 0 &&
-            tp_type_counts_get(&m->types, (unsigned)id, &count, &ignored) == TP_OK)
-            count->stored += ix->types[i].count;
+        if (id < 0)
+            continue;
+        add_stored(m, (unsigned)id, n);
+        rest -= n;
     }
+    add_stored(m, TP_ACTIVITY_UNTYPED, rest);
     m->is_dirty = true;
 }
 

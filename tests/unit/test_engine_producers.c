@@ -550,6 +550,43 @@ static void test_counts_by_type_add_up_and_outlive_a_restart(void **state)
     free(body);
 }
 
+/* The names of a process and its threads are events of no type, and stored as such. */
+static void test_events_without_a_type_are_stored_and_not_lost(void **state)
+{
+    struct rig *r = *state;
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_type_counts types = {0};
+    const struct tp_counts all = {.emitted = 5};
+    struct tp_type_count *count;
+    char *kernels = rig_events("kernel", 3, 1), *untyped = rig_events("", 2, 9);
+    struct tp_trace_view *view;
+
+    join(r, "p0", 0, p);
+    record(r, p, id);
+    assert_int_equal(
+        tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &count, NULL), TP_OK);
+    count->emitted = 3;
+    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_UNTYPED, &count, NULL),
+                     TP_OK);
+    count->emitted = 2;
+    assert_int_equal(report(r, p, id, &types, &all), TP_OK);
+    assert_int_equal(rig_post(r, id, p, -1, 1, kernels, NULL), TP_OK);
+    assert_int_equal(rig_post(r, id, p, -1, 2, untyped, NULL), TP_OK);
+    finish(r, p, id);
+    view = rig_view(r, id);
+    assert_int_equal(view->members[0].n_types, 2);
+    for (int i = 0; i < 2; i++) {
+        const struct tp_type_count *t = &view->members[0].types[i];
+
+        assert_int_equal(t->stored, t->emitted);
+        assert_int_equal(t->dropped[TP_DROP_LOST], 0);
+    }
+    tp_trace_view_free(view);
+    tp_type_counts_fini(&types);
+    free(kernels);
+    free(untyped);
+}
+
 /* A process was killed and came again under its name and rank: its batches count from
  * one, and must not be taken for those of the dead one. */
 static void test_two_processes_of_one_name_have_a_stream_each(void **state)
@@ -601,7 +638,7 @@ static void test_stream_numbers_are_kept_by_a_restart(void **state)
     struct tp_trace_view *view;
 
     for (int i = 0; i < 3; i++) {
-        char name[4];
+        char name[16];
 
         snprintf(name, sizeof(name), "p%d", i);
         join(r, name, i, p[i]);
@@ -671,6 +708,7 @@ int main(void)
         engine_test(test_lists_of_producers_go_by_page),
         engine_test(test_what_is_posted_under_a_name_belongs_to_that_producer),
         engine_test(test_counts_by_type_add_up_and_outlive_a_restart),
+        engine_test(test_events_without_a_type_are_stored_and_not_lost),
         engine_test(test_two_processes_of_one_name_have_a_stream_each),
         engine_test(test_stream_numbers_are_kept_by_a_restart),
         engine_test(test_who_is_heard_of_a_moment_later_is_not_stale),
