@@ -15,8 +15,8 @@
  *
  * multi  CURLM *; without transfers. Borrowed. A wakeup that is due is taken.
  *
- * Where the pair cannot be told for sure (no /proc, more than 256 unix sockets that stay
- * open on exec) nothing is changed; neither where libcurl has set the flag itself.
+ * Where the pair cannot be told for sure (no /proc, more than 256 unix sockets that
+ * stay open on exec) nothing is changed; neither where libcurl has set the flag itself.
  */
 void tp_exec_close_wakeup(void *multi);
 
