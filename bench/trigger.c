@@ -3,11 +3,11 @@
  *
  * trigger PORT PRODUCERS ROUNDS
  *
- * Registers so many simulated producers on a connection each, lets them hold a sync, and
- * then creates and stops a trace ROUNDS times. A producer obeys at once: it arms, learns
- * when to start, and records its first event then, or when it is told if that is later.
- * Prints "p50_ms p99_ms worst_ms skew_ms" over all producers and rounds; skew is the
- * worst spread of first events within a round. One thread, one process.
+ * Registers so many simulated producers on a connection each, lets them hold a sync,
+ * and then creates and stops a trace ROUNDS times. A producer obeys at once: it arms,
+ * learns when to start, and records its first event then, or when it is told if that
+ * is later. Prints "p50_ms p99_ms worst_ms skew_ms" over all producers and rounds;
+ * skew is the worst spread of first events within a round. One thread, one process.
  */
 #include <arpa/inet.h>
 #include <errno.h>
