@@ -1,6 +1,6 @@
 /*
  * fake_service.c - a thread that accepts, and one for each connection, which ends when
- * the producer closes it.
+ * the producer closes it or the service ends.
  */
 #include "support/fake_service.h"
 
@@ -23,13 +23,15 @@
 #define REQUEST_BYTES (4u << 20)
 #define POLL_HELD_MS 20
 #define WAIT_MS 10000
+#define CONNECTIONS_MAX 256
 
 static const char *const names[FAKE_KINDS] = {"TYPES", "PRODUCERS", "SYNC", "EVENTS",
                                               "LEAVE"};
 
 struct connection {
     struct fake_service *service;
-    int fd;
+    int fd; /* open until the thread has ended */
+    pthread_t thread;
 };
 
 static void pause_ms(long ms)
@@ -123,13 +125,12 @@ static struct fake_answer choose(struct fake_service *s, const char *request,
 
 static void *serve(void *arg)
 {
-    struct connection c = *(struct connection *)arg;
+    const struct connection *c = arg;
     char *data = malloc(REQUEST_BYTES);
     size_t body = 0;
 
-    free(arg);
-    while (data != NULL && read_request(c.fd, data, &body) > 0) {
-        struct fake_answer a = choose(c.service, data, data + body);
+    while (data != NULL && read_request(c->fd, data, &body) > 0) {
+        struct fake_answer a = choose(c->service, data, data + body);
         char text[4096];
         int n;
 
@@ -138,26 +139,34 @@ static void *serve(void *arg)
         n = snprintf(text, sizeof(text),
                      "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n%s", a.status,
                      strlen(a.body), a.body);
-        if (send(c.fd, text, (size_t)n, MSG_NOSIGNAL) < 0)
+        if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) < 0)
             break;
     }
-    close(c.fd);
+    shutdown(c->fd, SHUT_RDWR);
     free(data);
     return NULL;
 }
 
+/* Ends with all connections: what they use may be gone afterwards. */
 static void *accept_all(void *arg)
 {
+    struct connection connections[CONNECTIONS_MAX];
     struct fake_service *s = arg;
-    int fd;
+    int fd, n = 0;
 
-    while ((fd = accept(s->listener, NULL, NULL)) >= 0) {
-        struct connection *c = malloc(sizeof(*c));
-        pthread_t thread;
+    while (n < CONNECTIONS_MAX && (fd = accept(s->listener, NULL, NULL)) >= 0) {
+        struct connection *c = &connections[n];
 
-        *c = (struct connection){s, fd};
-        if (pthread_create(&thread, NULL, serve, c) == 0)
-            pthread_detach(thread);
+        *c = (struct connection){.service = s, .fd = fd};
+        if (pthread_create(&c->thread, NULL, serve, c) == 0)
+            n++;
+        else
+            close(fd);
+    }
+    while (n-- > 0) {
+        shutdown(connections[n].fd, SHUT_RDWR);
+        pthread_join(connections[n].thread, NULL);
+        close(connections[n].fd);
     }
     return NULL;
 }
