@@ -14,6 +14,7 @@
  *     flush MS     tp_flush()
  *     stats        tp_get_stats()
  *     type NAME    register e2e.NAME
+ *     done ID NS N record N slices of the type with that id, which took NS nanoseconds
  *     fork N       a child opens a client of its own, records N slices when a trace
  *                  wants it, and exits
  *     orphan N     a child records N slices with the parent's client, and exits
@@ -134,6 +135,21 @@ static void fork_child(bool has_own_client, long n)
     printf("{\"pid\":%d,\"status\":%d}\n", (int)child, status);
 }
 
+/* Slices that are over: of a type, and as long as told. */
+static void record_done(const char *words)
+{
+    char *end;
+    const unsigned type = (unsigned)strtoul(words, &end, 10);
+    struct tp_interval when = {.duration_ns = strtoull(end, &end, 10)};
+    const long n = strtol(end, NULL, 10);
+
+    for (long i = 0; i < n; i++) {
+        when.start_ns = tp_now();
+        TP_COMPLETE(client, type, "done", &when, TP_INT("i", i));
+    }
+    printf("{\"n\":%ld,\"isOn\":%s}\n", n, tp_enabled(client, type) ? "true" : "false");
+}
+
 static void register_type(const char *name)
 {
     struct tp_err err = {0};
@@ -168,6 +184,8 @@ static bool obey(const char *word, const char *rest)
         printf("{\"rc\":%d}\n", tp_flush(client, (uint32_t)n, NULL));
     } else if (strcmp(word, "stats") == 0) {
         print_stats();
+    } else if (strcmp(word, "done") == 0) {
+        record_done(rest);
     } else if (strcmp(word, "type") == 0) {
         register_type(rest);
     } else if (strcmp(word, "fork") == 0 || strcmp(word, "orphan") == 0) {
