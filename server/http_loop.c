@@ -42,6 +42,7 @@
 #include "server/clock.h"
 #include "server/http_conn.h"
 #include "server/peers.h"
+#include "server/waiters.h"
 
 #define HEADER_GRACE_S 10
 #define LOOK_MS 250
@@ -136,6 +137,7 @@ static void close_conn(struct tp_http_loop *loop, struct tp_conn *c)
     if (c == NULL)
         return;
     unlink_conn(loop, c);
+    tp_waiters_forget(c->app->waiters, c->fd);
     atomic_fetch_sub(&c->app->metrics.connections, 1);
     tp_peers_leave(c->app->peers, c->peer);
     tp_call_fini(&c->call);

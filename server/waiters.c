@@ -1,10 +1,13 @@
 /*
  * waiters.c - slots, an epoll set for hang-ups, and the ticker.
  *
- * A wake-up of the library costs time in proportion to all suspended connections, so
- * changes are gathered: after one look the next comes COALESCE_NS later at the
- * earliest. Without changes the thread sleeps until the engine's next deadline, at most
- * IDLE_NS.
+ * A look costs time in proportion to all that wait, and so does a wake-up of the
+ * library, so changes are gathered: after one look the next comes COALESCE_NS later at
+ * the earliest, and the later the more there are. Without changes the thread sleeps
+ * until the engine's next deadline, at most IDLE_NS.
+ *
+ * A connection that waits once will wait again: it stays in the epoll set until it is
+ * forgotten, and its hang-up, which is told once, is remembered when nobody waits.
  *
  * `lock` guards the slots. Connections are suspended and resumed under it, so that a
  * resume can never come before the suspend that it belongs to. It is taken before the
@@ -17,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -28,17 +32,22 @@
 #include "server/workers.h"
 
 #define MS_NS 1000000u
-#define COALESCE_NS (5 * MS_NS)
+#define COALESCE_NS (MS_NS / 2)
+#define COALESCE_EACH_NS 1000 /* and so much for each that waits, */
+#define COALESCE_MOST_NS (5 * MS_NS)
+#define TRIM_NS (100 * MS_NS) /* between two looks at what is used */
 #define LOOK_NS (50 * MS_NS)  /* for watches */
 #define IDLE_NS (200 * MS_NS) /* at the latest, everybody is asked */
 #define WAKE_ID UINT64_MAX
 #define EVENTS 64
 
+/* One for each descriptor that ever waited; its place is the descriptor. */
 struct slot {
     struct tp_waiter waiter;
-    uint32_t generation;
-    bool is_used;
-    uint32_t next_free; /* slot + 1; 0 = none */
+    uint32_t generation; /* how many connections had this descriptor before */
+    bool is_used;        /* waits */
+    bool is_known;       /* is in the epoll set */
+    bool is_gone;        /* its client went away, perhaps while nobody waited */
 };
 
 struct tp_waiters {
@@ -50,11 +59,12 @@ struct tp_waiters {
     bool has_thread;
     _Atomic bool is_stopping;
     _Atomic bool is_poked; /* a wake is on its way */
+    struct tp_trim trim;   /* of the thread alone, like the next */
+    uint64_t trim_ns;      /* when memory is looked at again */
 
     pthread_mutex_t lock; /* guards what follows */
     struct slot *slots;
     uint32_t n_slots;
-    uint32_t first_free; /* slot + 1; 0 = none */
     uint64_t n_waiting;
     uint64_t n_watches;
     uint64_t next_deadline_ns; /* of all waiters, or earlier */
@@ -106,82 +116,104 @@ void tp_waiters_poke(struct tp_waiters *w)
         return; /* it is full, so the thread will wake up */
 }
 
-/* A free slot; the lock is held. */
-static int take_slot(struct tp_waiters *w, uint32_t *out)
+/* Make a slot for a descriptor; the lock is held. */
+static int make_slot(struct tp_waiters *w, uint32_t fd)
 {
-    if (w->first_free == 0) {
-        uint32_t n = w->n_slots == 0 ? 64 : w->n_slots * 2;
-        struct slot *slots = realloc(w->slots, n * sizeof(*slots));
+    uint32_t n = w->n_slots == 0 ? 64 : w->n_slots;
+    struct slot *slots;
 
-        if (slots == NULL)
-            return TP_ENOMEM;
-        w->slots = slots;
-        for (uint32_t i = n; i-- > w->n_slots;) {
-            w->slots[i] = (struct slot){.next_free = w->first_free};
-            w->first_free = i + 1;
-        }
-        w->n_slots = n;
-    }
-    *out = w->first_free - 1;
-    w->first_free = w->slots[*out].next_free;
+    if (fd < w->n_slots)
+        return TP_OK;
+    while (n <= fd)
+        n *= 2;
+    slots = realloc(w->slots, n * sizeof(*slots));
+    if (slots == NULL)
+        return TP_ENOMEM;
+    memset(slots + w->n_slots, 0, (n - w->n_slots) * sizeof(*slots));
+    w->slots = slots;
+    w->n_slots = n;
     return TP_OK;
 }
 
 /* Let a waiter go on; the lock is held. */
-static void resume(struct tp_waiters *w, uint32_t i)
+static void resume(struct tp_waiters *w, struct slot *s)
 {
-    struct slot *s = &w->slots[i];
-
-    epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, s->waiter.fd, NULL);
     s->is_used = false;
-    s->generation++;
-    s->next_free = w->first_free;
-    w->first_free = i + 1;
     w->n_waiting--;
     w->n_watches -= s->waiter.is_watch;
     s->waiter.resume(s->waiter.arg);
 }
 
+/* Have the hang-up of a descriptor told from now on; the lock is held. */
+static bool know(struct tp_waiters *w, struct slot *s)
+{
+    uint64_t fd = (uint64_t)s->waiter.fd;
+    struct epoll_event ev = {.events = EPOLLRDHUP | EPOLLET,
+                             .data.u64 = (uint64_t)s->generation << 32 | fd};
+
+    if (!s->is_known)
+        s->is_known = epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, s->waiter.fd, &ev) == 0;
+    return s->is_known;
+}
+
 int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
                    struct tp_err *err)
 {
-    struct epoll_event ev = {.events = EPOLLRDHUP};
-    uint32_t i;
+    struct slot *s;
     int rc;
 
     pthread_mutex_lock(&w->lock);
-    rc = take_slot(w, &i);
+    rc = make_slot(w, (uint32_t)waiter->fd);
     if (rc != TP_OK) {
         pthread_mutex_unlock(&w->lock);
         return tp_fail(err, rc, "no memory for one more waiter");
     }
-    w->slots[i].waiter = *waiter;
-    w->slots[i].is_used = true;
+    s = &w->slots[waiter->fd];
+    s->waiter = *waiter;
+    s->is_used = true;
     w->n_waiting++;
     w->n_watches += waiter->is_watch;
     if (waiter->deadline_ns < w->next_deadline_ns)
         w->next_deadline_ns = waiter->deadline_ns;
     waiter->suspend(waiter->arg);
-    ev.data.u64 = (uint64_t)w->slots[i].generation << 32 | i;
     if (w->is_draining && waiter->on_stop != NULL)
         waiter->on_stop(waiter->arg);
-    if (w->is_draining || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, waiter->fd, &ev) != 0 ||
+    if (s->is_gone)
+        waiter->on_gone(waiter->arg);
+    if (w->is_draining || s->is_gone || !know(w, s) ||
         waiter->ready(waiter->arg, tp_clock_now()))
-        resume(w, i);
+        resume(w, s);
     pthread_mutex_unlock(&w->lock);
     return TP_OK;
 }
 
-/* The client of a waiter has gone. */
-static void client_gone(struct tp_waiters *w, uint64_t id)
+void tp_waiters_forget(struct tp_waiters *w, int fd)
 {
-    uint32_t i = (uint32_t)id;
+    struct slot *s;
 
     pthread_mutex_lock(&w->lock);
-    if (i < w->n_slots && w->slots[i].is_used &&
-        w->slots[i].generation == (uint32_t)(id >> 32)) {
-        w->slots[i].waiter.on_gone(w->slots[i].waiter.arg);
-        resume(w, i);
+    s = fd >= 0 && (uint32_t)fd < w->n_slots ? &w->slots[fd] : NULL;
+    if (s != NULL && s->is_known) {
+        epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        s->is_known = s->is_gone = false;
+        s->generation++;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* The client of a connection has gone. */
+static void client_gone(struct tp_waiters *w, uint64_t id)
+{
+    struct slot *s;
+
+    pthread_mutex_lock(&w->lock);
+    s = &w->slots[(uint32_t)id];
+    if (s->is_known && s->generation == (uint32_t)(id >> 32)) {
+        s->is_gone = true;
+        if (s->is_used) {
+            s->waiter.on_gone(s->waiter.arg);
+            resume(w, s);
+        }
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -199,7 +231,7 @@ static void look(struct tp_waiters *w, struct tp_now now, bool all)
             continue;
         if (now.mono_ns >= one->deadline_ns ||
             ((all || one->is_watch) && one->ready(one->arg, now)))
-            resume(w, i);
+            resume(w, &w->slots[i]);
         else if (one->deadline_ns < next)
             next = one->deadline_ns;
     }
@@ -216,7 +248,7 @@ void tp_waiters_drain(struct tp_waiters *w)
             continue;
         if (w->slots[i].waiter.on_stop != NULL)
             w->slots[i].waiter.on_stop(w->slots[i].waiter.arg);
-        resume(w, i);
+        resume(w, &w->slots[i]);
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -252,6 +284,14 @@ static int timeout_ms(uint64_t now_ns, uint64_t at_ns)
     return (int)((at_ns - now_ns + MS_NS - 1) / MS_NS);
 }
 
+/* How long changes are gathered after a look. */
+static uint64_t coalesce_ns(struct tp_waiters *w)
+{
+    uint64_t ns = COALESCE_NS + COALESCE_EACH_NS * tp_waiters_count(w);
+
+    return ns < COALESCE_MOST_NS ? ns : COALESCE_MOST_NS;
+}
+
 /* Wait for hang-ups and pokes. */
 static void wait_events(struct tp_waiters *w, int ms)
 {
@@ -268,21 +308,29 @@ static void wait_events(struct tp_waiters *w, int ms)
     }
 }
 
+/* Give memory back now and then. */
+static void trim(struct tp_waiters *w, uint64_t now_ns)
+{
+    if (now_ns < w->trim_ns)
+        return;
+    w->trim_ns = now_ns + TRIM_NS;
+    tp_trim_look(&w->trim, w->engine, now_ns);
+}
+
 static void *run(void *arg)
 {
     struct tp_waiters *w = arg;
-    uint64_t looked_ns = 0;
+    uint64_t open_ns = 0; /* until then changes are gathered */
     uint64_t all_ns = 0;
     uint64_t tick_ns = 0;
-    struct tp_trim trim = {0};
 
     while (!w->is_stopping) {
         struct tp_now now = tp_clock_now();
         bool was_due = now.mono_ns >= tick_ns;
         bool has_changed = false;
 
-        if (w->is_poked && now.mono_ns - looked_ns < COALESCE_NS) {
-            wait_events(w, timeout_ms(now.mono_ns, looked_ns + COALESCE_NS));
+        if (w->is_poked && now.mono_ns < open_ns) {
+            wait_events(w, timeout_ms(now.mono_ns, open_ns));
             continue;
         }
         has_changed = atomic_exchange(&w->is_poked, false) || was_due ||
@@ -290,15 +338,15 @@ static void *run(void *arg)
         if (has_changed) {
             all_ns = now.mono_ns;
             tick_ns = tp_engine_tick(w->engine, now);
-            tp_trim_look(&trim, w->engine, now.mono_ns);
+            trim(w, now.mono_ns);
         }
-        looked_ns = now.mono_ns;
         if (w->workers != NULL && tp_engine_has_work(w->engine))
             tp_workers_poke(w->workers);
         look(w, now, has_changed);
         if (tick_ns <= now.mono_ns) /* it is late or wants to be asked again */
             tick_ns = now.mono_ns + MS_NS;
         now = tp_clock_now();
+        open_ns = now.mono_ns + coalesce_ns(w);
         wait_events(w, timeout_ms(now.mono_ns, next_wake(w, now.mono_ns, tick_ns)));
     }
     return NULL;

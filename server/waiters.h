@@ -3,8 +3,8 @@
  * that lets time pass.
  *
  * The thread calls tp_engine_tick(), pokes the workers when there is work, looks which
- * waiters are ready, and notices clients that have gone away. A waiter is known by a
- * slot and a generation, never by a pointer, so that a late event of a closed
+ * waiters are ready, and notices clients that have gone away. A waiter is known by its
+ * descriptor and a generation, never by a pointer, so that a late event of a closed
  * connection hits nobody. Any function from any thread, except new, start, stop and
  * free.
  */
@@ -27,9 +27,9 @@ typedef bool (*tp_ready_fn)(void *arg, struct tp_now now);
 
 /* One that waits. Plain data; copied. */
 struct tp_waiter {
-    int fd;               /* of the connection, to notice that its client goes away */
-    uint64_t deadline_ns; /* monotonic; UINT64_MAX = none */
-    bool is_watch;        /* asked every LOOK_NS; else when something changed */
+    int fd; /* of the connection, >= 0, to notice that its client goes away */
+    uint64_t deadline_ns;       /* monotonic; UINT64_MAX = none */
+    bool is_watch;              /* asked every LOOK_NS; else when something changed */
     void (*suspend)(void *arg); /* when it starts to wait */
     void (*resume)(void *arg);  /* last; arg may be gone afterwards */
     tp_ready_fn ready;
@@ -64,6 +64,10 @@ void tp_waiters_free(struct tp_waiters *w);
  */
 int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
                    struct tp_err *err);
+
+/* The connection of a descriptor ends: to be called before it is closed, when it does
+ * not wait. One that never waited is allowed. Cheap. */
+void tp_waiters_forget(struct tp_waiters *w, int fd);
 
 /* Say that something changed that others may wait for: they are asked within
  * milliseconds. Cheap. */

@@ -1,6 +1,9 @@
 /*
  * Waiting connections, without connections: a waiter is three callbacks and a socket.
  */
+#include "support/engine_test.h"
+
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +11,7 @@
 #include <stdio.h>
 
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -20,6 +24,7 @@ struct patient {
     int ends[2]; /* a socket pair: ours, the client's */
     int n_suspended, n_resumed, n_stopped;
     bool is_ready, is_gone;
+    sem_t resumed; /* posted with each resume */
 };
 
 static void on_suspend(void *arg)
@@ -34,6 +39,7 @@ static void on_resume(void *arg)
     struct patient *p = arg;
 
     p->n_resumed++;
+    sem_post(&p->resumed);
 }
 
 static bool is_ready(void *arg, struct tp_now now)
@@ -61,6 +67,7 @@ static void on_stop(void *arg)
 static void open_patient(struct patient *p)
 {
     *p = (struct patient){0};
+    assert_int_equal(sem_init(&p->resumed, 0, 0), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p->ends), 0);
 }
 
@@ -166,12 +173,106 @@ static void test_without_memory_nobody_is_suspended(void **state)
     }
 }
 
+/* Waiters whose thread runs, on the engine of a rig. */
+static struct tp_waiters *start_waiters(struct rig *r)
+{
+    struct tp_waiters *w = NULL;
+    struct tp_err err = {0};
+
+    assert_int_equal(tp_waiters_new(r->engine, &w, &err), TP_OK);
+    assert_int_equal(tp_waiters_start(w, NULL, &err), TP_OK);
+    return w;
+}
+
+static void end_waiters(struct tp_waiters *w)
+{
+    tp_waiters_drain(w);
+    tp_waiters_stop(w);
+    tp_waiters_free(w);
+}
+
+static void expect_resumed(struct patient *p)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    assert_int_equal(sem_timedwait(&p->resumed, &until), 0);
+}
+
+static void test_who_leaves_while_it_waits_is_gone(void **state)
+{
+    struct tp_waiters *w = start_waiters(*state);
+    struct patient p;
+
+    open_patient(&p);
+    assert_int_equal(add(w, &p), TP_OK);
+    shutdown(p.ends[1], SHUT_WR);
+    expect_resumed(&p);
+    assert_true(p.is_gone);
+    close_patient(&p);
+    end_waiters(w);
+}
+
+/* The hang-up is told once, perhaps before anybody waits. */
+static void test_who_left_between_two_waits_is_gone_at_the_next(void **state)
+{
+    struct tp_waiters *w = start_waiters(*state);
+    struct patient p, witness;
+
+    open_patient(&p);
+    p.is_ready = true;
+    assert_int_equal(add(w, &p), TP_OK);
+    expect_resumed(&p);
+    shutdown(p.ends[1], SHUT_WR);
+    open_patient(&witness); /* the events come in order: it is told after the other */
+    assert_int_equal(add(w, &witness), TP_OK);
+    shutdown(witness.ends[1], SHUT_WR);
+    expect_resumed(&witness);
+    p.is_ready = false;
+    assert_false(p.is_gone);
+    assert_int_equal(add(w, &p), TP_OK);
+    expect_resumed(&p);
+    assert_true(p.is_gone);
+    close_patient(&p);
+    close_patient(&witness);
+    end_waiters(w);
+}
+
+static void test_a_descriptor_that_was_forgotten_is_that_of_somebody_else(void **state)
+{
+    struct tp_waiters *w = start_waiters(*state);
+    struct patient before, after;
+
+    open_patient(&before);
+    assert_int_equal(add(w, &before), TP_OK);
+    shutdown(before.ends[1], SHUT_WR);
+    expect_resumed(&before);
+    open_patient(&after);
+    tp_waiters_forget(w, before.ends[0]);
+    assert_int_equal(dup2(after.ends[0], before.ends[0]), before.ends[0]);
+    close(after.ends[0]);
+    after.ends[0] = before.ends[0];
+    assert_int_equal(add(w, &after), TP_OK);
+    assert_int_equal(after.n_resumed, 0);
+    shutdown(after.ends[1], SHUT_WR);
+    expect_resumed(&after);
+    assert_true(after.is_gone);
+    close_patient(&after);
+    close(before.ends[1]);
+    tp_waiters_forget(w, 1000000); /* never waited */
+    end_waiters(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_ready_already_is_resumed_at_once),
         cmocka_unit_test(test_draining_resumes_all_and_keeps_nobody_later),
         cmocka_unit_test(test_without_memory_nobody_is_suspended),
+        engine_test(test_who_leaves_while_it_waits_is_gone),
+        engine_test(test_who_left_between_two_waits_is_gone_at_the_next),
+        engine_test(test_a_descriptor_that_was_forgotten_is_that_of_somebody_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
