@@ -275,7 +275,7 @@ static void run_sync(struct tp_call *call, const struct tp_sync_body *body)
         tp_problem_engine(call, rc, &problem, &err);
         return;
     }
-    call->has_changed = body->request.n_acks > 0 || body->request.has_step;
+    call->has_changed = reply.has_moved;
     if (reply.n_commands == 0 && body->wait_ms > 0)
         hold_sync(call, body->wait_ms);
     else

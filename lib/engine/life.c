@@ -22,6 +22,7 @@
 #include "engine/stream_blobs.h"
 
 #define MARGIN_NS UINT64_C(5000000)     /* from the last ack to the common start */
+#define TELL_MOST_NS UINT64_C(200000)   /* to tell one of them, at the slowest */
 #define MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
 
 struct tp_session_time tp_session_now(struct tp_now now)
@@ -60,17 +61,35 @@ void tp_life_init(struct tp_trace *t, struct tp_now now)
     t->version = 1;
 }
 
+/* How long it takes to tell all that are armed: half of what it took to tell them to
+ * arm and to hear that they have. They may have been slow to arm: it is bounded. */
+static uint64_t tell_ns(const struct tp_trace *t, size_t n_armed)
+{
+    uint64_t took = t->armed_ns > t->told_ns ? (t->armed_ns - t->told_ns) / 2 : 0;
+    uint64_t most = n_armed * TELL_MOST_NS;
+
+    took = took < most ? took : most;
+    return took > MARGIN_NS ? took : MARGIN_NS;
+}
+
 /* The common start: a little beyond the slowest way to a producer that waits for it. */
 static void set_start_at(struct tp_trace *t, struct tp_now now)
 {
+    uint64_t worst_ns = 0;
     uint64_t margin = 0;
+    size_t n_armed = 0;
 
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
 
-        if (m->state == TP_MEMBER_ARMED && margin < MARGIN_NS + 2 * m->clock_error_ns)
-            margin = MARGIN_NS + 2 * m->clock_error_ns;
+        if (m->state != TP_MEMBER_ARMED)
+            continue;
+        n_armed++;
+        if (worst_ns < m->clock_error_ns)
+            worst_ns = m->clock_error_ns;
     }
+    if (n_armed > 0)
+        margin = tell_ns(t, n_armed) + 2 * worst_ns;
     if (t->start_at_ns == 0 && tp_kineto_waiting(t) > 0)
         tp_kineto_plan(t, now, &t->start_at_ns, NULL);
     if (!t->is_planned && t->start_at_ns < now.wall_ns + margin)

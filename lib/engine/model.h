@@ -122,6 +122,8 @@ struct tp_trace {
     uint64_t version;
     uint64_t created_ns;
     uint64_t start_at_ns;      /* wall; 0 = not yet known */
+    uint64_t told_ns;          /* monotonic: the first was told to arm; 0 = nobody */
+    uint64_t armed_ns;         /* and the last one said that it has */
     bool is_planned;           /* start_at_ns is when Kineto processes can start */
     bool has_kineto_news;      /* something to go on with */
     uint64_t deadline_wall_ns; /* of the present state, for show; 0 = none */

@@ -166,6 +166,7 @@ struct tp_command {
 struct tp_sync_reply {
     struct tp_command commands[TP_SYNC_COMMANDS_MAX];
     size_t n_commands;
+    bool has_moved; /* its trace went on, which others may wait for */
 };
 
 /*

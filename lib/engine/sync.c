@@ -110,6 +110,7 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack)
                  ack->reason.len == 0 ? "no reason given" : ack->reason.ptr);
     } else if (ack->command == TP_COMMAND_PREPARE && m->state == TP_MEMBER_WAITING) {
         m->state = TP_MEMBER_ARMED;
+        m->trace->armed_ns = p->seen_mono_ns;
     } else if (ack->command == TP_COMMAND_START && m->state != TP_MEMBER_FLUSHING) {
         m->state = TP_MEMBER_RECORDING;
         m->base_step = p->step;
@@ -226,6 +227,8 @@ static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
 
         if (rc != TP_OK)
             return rc;
+        if (p->member->trace->told_ns == 0)
+            p->member->trace->told_ns = p->seen_mono_ns;
     }
     if (p->cancel_id[0] != '\0') {
         struct tp_command *c = &reply->commands[reply->n_commands++];
@@ -267,11 +270,18 @@ static void take_heartbeat(const struct tp_engine *e, struct tp_producer *p,
         p->silence_ns = (ms < most ? ms : most) * TP_NS_PER_MS;
 }
 
+/* How far a trace has come, as one number; 0 without one. */
+static int stage_of(const struct tp_trace *t)
+{
+    return t == NULL ? 0 : 2 * (t->session.state + 1) + t->is_sealing;
+}
+
 static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
                       struct tp_now now, struct tp_sync_reply *reply,
                       struct tp_problem *problem, struct tp_err *err)
 {
     struct tp_trace *t;
+    int stage;
     int rc = TP_OK;
 
     p->has_synced = true;
@@ -290,6 +300,7 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
     if (rc != TP_OK)
         return rc;
     t = p->member == NULL ? NULL : p->member->trace;
+    stage = stage_of(t);
     take_clock(p, r, now);
     if (r->has_step && t == NULL)
         p->step = r->step;
@@ -301,6 +312,7 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
         note_changes(t, now);
         tp_life_advance(t, now);
     }
+    reply->has_moved = stage_of(t) != stage;
     return give_commands(p, reply, err);
 }
 

@@ -127,10 +127,35 @@ static void test_a_sync_without_a_wait_answers_at_once(void **state)
     api_post(a, "{\"wait_ms\":0,\"step\":7}", "/v1/producers/%s/sync", id);
     api_expect_json(a, 200);
     assert_int_equal(api_len(a, "commands"), 0);
-    assert_true(a->call.has_changed);
+    assert_false(a->call.has_changed);
     assert_string_equal(api_str(a, "server_received_at"), api_str(a, "server_sent_at"));
     api_get(a, "/v1/producers/%s", id);
     assert_int_equal(api_int(a, "step"), 7);
+}
+
+static void test_only_the_ack_that_moves_the_trace_wakes_others(void **state)
+{
+    struct api_rig *a = *state;
+    char id[3][TP_TRACE_ID_BYTES], trace[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < 3; i++) {
+        api_make_producer(a, "j", "w", i, id[i]);
+        api_post(a, "{\"wait_ms\":0}", "/v1/producers/%s/sync", id[i]);
+    }
+    api_make_trace(a, "{\"job\":\"j\"}", trace);
+    for (int i = 0; i < 3; i++) {
+        char ack[128];
+
+        snprintf(
+            ack, sizeof(ack),
+            "{\"wait_ms\":0,\"acks\":[{\"trace_id\":\"%s\",\"command\":\"prepare\"}]}",
+            trace);
+        api_post(a, ack, "/v1/producers/%s/sync", id[i]);
+        api_expect_json(a, 200);
+        if (a->call.has_changed != (i == 2))
+            fail_msg("the ack of producer %d: has_changed %d", i, a->call.has_changed);
+    }
+    assert_string_equal(api_str(a, "commands[0].command"), "start");
 }
 
 static void test_a_held_sync_is_ready_when_there_is_a_command(void **state)
@@ -261,6 +286,7 @@ int main(void)
         api_test(test_pages_of_producers_hold_each_once),
         api_test(test_a_forgotten_producer_is_404_everywhere),
         api_test(test_a_sync_without_a_wait_answers_at_once),
+        api_test(test_only_the_ack_that_moves_the_trace_wakes_others),
         api_test(test_a_held_sync_is_ready_when_there_is_a_command),
         api_test(test_a_held_sync_without_news_ends_empty),
         api_test(test_a_held_sync_of_a_producer_that_is_gone_is_404),

@@ -78,6 +78,42 @@ static void test_all_are_armed_then_started_together_then_stopped(void **state)
     free(body);
 }
 
+static void test_the_more_are_told_to_start_the_more_time_they_get(void **state)
+{
+    enum { N = 100 };
+    static const struct {
+        uint64_t arming_ms, margin_us;
+    } cases[] = {{0, 5000}, {8, 5000}, {16, 8000}, {30, 15000}, {1000, 20000}};
+    struct rig *r = *state;
+    char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply[N];
+
+    for (int i = 0; i < N; i++)
+        join(r, "p", i, p[i]);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        uint64_t margin_ns;
+
+        assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+        for (int i = 0; i < N; i++)
+            reply[i] = rig_sync(r, p[i], NULL);
+        rig_wait(r, cases[c].arming_ms * RIG_MS);
+        for (int i = 0; i < N; i++)
+            reply[i] = rig_sync(r, p[i], &reply[i]);
+        assert_int_equal(reply[N - 1].n_commands, 1);
+        margin_ns = reply[N - 1].commands[0].start_wall_ns - r->now.wall_ns;
+        if (margin_ns != cases[c].margin_us * 1000)
+            fail_msg("armed in %llu ms: start after %llu ns",
+                     (unsigned long long)cases[c].arming_ms,
+                     (unsigned long long)margin_ns);
+        assert_int_equal(rig_stop(r, id), TP_OK);
+        for (int i = 0; i < N; i++) {
+            reply[i] = rig_sync(r, p[i], NULL);
+            rig_sync(r, p[i], &reply[i]);
+        }
+        rig_work(r);
+    }
+}
+
 static void test_who_does_not_arm_in_time_is_not_waited_for(void **state)
 {
     struct rig *r = *state;
@@ -693,6 +729,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         engine_test(test_all_are_armed_then_started_together_then_stopped),
+        engine_test(test_the_more_are_told_to_start_the_more_time_they_get),
         engine_test(test_who_does_not_arm_in_time_is_not_waited_for),
         engine_test(test_who_does_not_flush_is_late_and_told_to_drop_it),
         engine_test(test_a_producer_is_lost_after_the_heartbeat_that_it_promised),
