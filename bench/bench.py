@@ -374,6 +374,26 @@ def bench_emit(service):
     emit.run_post(tool, report, service)
 
 
+def bench_trigger(_):
+    """From POST /traces to the first events of simulated producers, in a service of their own."""
+    for n, rounds, most in ((100, 20, 20), (1000, 10, 50), (10000, 3, 300)):
+        room = str(2 * n + 64)
+        service = Service("--max-connections", room, "--max-connections-per-peer", room, "--max-producers-per-job", room)
+        try:
+            before = service.cpu()
+            out = subprocess.run([tool("trigger"), str(service.port), str(n), str(rounds)], capture_output=True, text=True)
+            used = (service.cpu() - before) / rounds
+        finally:
+            service.stop()
+        if out.returncode != 0:
+            report(f"trigger.{n}", f"no figure: {out.stderr.strip()}", float("inf"), most, at_most=True)
+            continue
+        p50, p99, _, skew, own = [float(x) for x in out.stdout.split()]
+        report(f"trigger.{n}", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms; CPU a round: service {used * 1e3:.0f} ms with join and stop, "
+               f"load generator {own:.0f} ms until the first events", p99, most, at_most=True)
+        report(f"trigger.{n}.skew", f"{skew:.2f} ms at the worst", skew, 1, at_most=True)
+
+
 def main():
     # The loops are a comparison behind a decision and not a figure of the service: only when they are named.
     service = Service(*(["--max-connections-per-peer", "8192"] if "loops" in ONLY else []))
@@ -381,7 +401,7 @@ def main():
         if "loops" in ONLY:
             bench_loops(service)
         for name, run in (("rest", bench_rest), ("events", bench_events), ("native", bench_native),
-                          ("emit", bench_emit), ("downloads", bench_downloads), ("files", bench_files),
+                          ("emit", bench_emit), ("trigger", bench_trigger), ("downloads", bench_downloads), ("files", bench_files),
                           ("big", bench_big)):
             if not ONLY or name in ONLY:
                 run(service)
