@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
 import { checkConservation, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
-import { serve } from './lib/server.mjs';
+import { pick, serve } from './lib/server.mjs';
 
 test('what it records while a trace runs is in the trace, and nothing else', async (t) => {
   const server = await serve(t);
@@ -81,5 +81,6 @@ test('a trace starts at a step and lasts for some', async (t) => {
   const numbers = numbersOf(await server.downloadChrome(trace.id)).get(`${p.pid}/100`);
   assert.ok(numbers[0] >= 20, `it begins with step ${numbers[0]}`);
   assert.equal(firstBreak(numbers), undefined);
-  assert.ok(numbers.length >= 9 && numbers.length <= 11, `${numbers.length} steps: ${end.reason}`);
+  // The stop falls on a step's first event, and it travels: slower with a sanitizer.
+  assert.ok(numbers.length >= 9 && numbers.length <= pick(11, 30), `${numbers.length} steps: ${end.reason}`);
 });
