@@ -324,8 +324,8 @@ static void test_batch_that_is_cut_is_refused(void **state)
     native_rig_fini(&batch);
 }
 
-/* A bit of each byte, the next one each time: a seal for each of all bits takes minutes.
- * With a sanitizer, of each 11th byte. */
+/* A bit of eight bytes in nine: a seal for each of all bits takes minutes. With a
+ * sanitizer, of each 11th byte. */
 #ifdef TP_SANITIZED
 #define BITS 89
 #else
