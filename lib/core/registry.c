@@ -365,7 +365,8 @@ static int plan_specs(const struct tp_registry *r, const struct tp_type_spec *sp
     if (rc == TP_OK)
         return TP_OK;
     tp_registry_drop(plan);
-    memset(out, 0, n * sizeof(*out));
+    if (n > 0)
+        memset(out, 0, n * sizeof(*out));
     return rc;
 }
 
@@ -375,7 +376,8 @@ int tp_registry_plan(struct tp_registry *r, const struct tp_type_spec *specs, si
 {
     int rc = check_specs(specs, n, detail, err);
 
-    memset(out, 0, n * sizeof(*out));
+    if (n > 0)
+        memset(out, 0, n * sizeof(*out));
     if (rc != TP_OK)
         return rc;
     pthread_mutex_lock(&r->lock);
@@ -400,7 +402,8 @@ int tp_registry_register_many(struct tp_registry *r, const struct tp_type_spec *
     struct tp_registry_plan plan;
     int rc = check_specs(specs, n, detail, err);
 
-    memset(out, 0, n * sizeof(*out));
+    if (n > 0)
+        memset(out, 0, n * sizeof(*out));
     if (rc != TP_OK)
         return rc;
     pthread_mutex_lock(&r->lock);
