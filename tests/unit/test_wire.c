@@ -154,8 +154,7 @@ static void test_answers_that_are_none_are_refused(void **state)
         "{\"commands\":[{\"command\":\"stop\",\"trace_id\":\"../x\"}]}",
         "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\"}]}",
         "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"types\":[256]}]}",
-        "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"types\":[\"a\"]}]"
-        "}",
+        "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"types\":[{}]}]}",
     };
     unsigned ids[2];
     char id[TP_WIRE_ID_BYTES];
