@@ -22,8 +22,9 @@
 /* One that waits, and what was done to it. */
 struct patient {
     int ends[2]; /* a socket pair: ours, the client's */
-    int n_suspended, n_resumed, n_stopped;
-    bool is_ready, is_gone;
+    _Atomic int n_suspended, n_resumed, n_stopped; /* by the waiters' thread, too */
+    bool is_ready;
+    _Atomic bool is_gone;
     sem_t resumed; /* posted with each resume */
 };
 
