@@ -13,6 +13,12 @@ async function recording(t, options) {
   return { server, id: (await server.createTrace({})).id };
 }
 
+test('a trace that has ended takes no file', async (t) => {
+  const { server, id } = await recording(t);
+  await server.stopTrace(id);
+  await server.problem('POST', `/traces/${id}/files?rank=1`, 409, 'illegal-state', { body: file(1) });
+});
+
 test('a file is one stream, gzipped in any number of members or not', async (t) => {
   const { server, id } = await recording(t);
   const text = file(100);
