@@ -370,14 +370,22 @@ static int plan_specs(const struct tp_registry *r, const struct tp_type_spec *sp
     return rc;
 }
 
+/* Clear what will be told of n types and check them. */
+static int begin_many(const struct tp_type_spec *specs, size_t n,
+                      struct tp_registration *out, struct tp_registry_detail *detail,
+                      struct tp_err *err)
+{
+    if (n > 0)
+        memset(out, 0, n * sizeof(*out));
+    return check_specs(specs, n, detail, err);
+}
+
 int tp_registry_plan(struct tp_registry *r, const struct tp_type_spec *specs, size_t n,
                      struct tp_registration *out, struct tp_registry_plan *plan,
                      struct tp_registry_detail *detail, struct tp_err *err)
 {
-    int rc = check_specs(specs, n, detail, err);
+    int rc = begin_many(specs, n, out, detail, err);
 
-    if (n > 0)
-        memset(out, 0, n * sizeof(*out));
     if (rc != TP_OK)
         return rc;
     pthread_mutex_lock(&r->lock);
@@ -400,10 +408,8 @@ int tp_registry_register_many(struct tp_registry *r, const struct tp_type_spec *
                               struct tp_registry_detail *detail, struct tp_err *err)
 {
     struct tp_registry_plan plan;
-    int rc = check_specs(specs, n, detail, err);
+    int rc = begin_many(specs, n, out, detail, err);
 
-    if (n > 0)
-        memset(out, 0, n * sizeof(*out));
     if (rc != TP_OK)
         return rc;
     pthread_mutex_lock(&r->lock);
