@@ -5,7 +5,7 @@ import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
 import { IS_SANITIZED, serve } from './lib/server.mjs';
 
 test('children with and without a client of their own leave the parent alone', async (t) => {
-  if (IS_SANITIZED) return t.skip('lacks a build without sanitizers: LeakSanitizer cannot look at the threads of a forked child');
+  if (IS_SANITIZED) return t.skip('lacks a build without sanitizers: the child was seen to exit with 1 there, and why is not known');
   const server = await serve(t);
   const p = await startLinked(t, server, { args: ['--threads', '2', '--pause-us', '100'] });
   const trace = await server.createTrace();
