@@ -1,7 +1,7 @@
 // Requests made from the document, right, wrong and broken: never a failure of the server, never a refusal without a problem.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { loadContract, resolve } from './lib/contract.mjs';
+import { loadContract, resolve, seeByChance } from './lib/contract.mjs';
 import { slices } from './lib/events.mjs';
 import { sample, scramble, spoil } from './lib/generate.mjs';
 import { Random, seedOf } from './lib/random.mjs';
@@ -50,6 +50,7 @@ test('no request of thousands breaks the server or the document', async (t) => {
   const random = new Random(seedOf(t));
   const server = await serve(t);
   const known = await ids(server);
+  seeByChance();
   const operations = loadContract().operations.filter((o) => !['watchTrace', 'syncProducer'].includes(o.id));
   const sync = loadContract().operations.find((o) => o.id === 'syncProducer');
   const seen = {};
