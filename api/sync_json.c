@@ -9,8 +9,8 @@
 
 static const char *const fields[] = {"acks",    "counts",       "step", "clock",
                                      "wait_ms", "heartbeat_ms", NULL};
-static const char *const ack_fields[] = {"trace_id", "command",    "refused",
-                                         "reason",   "started_at", NULL};
+static const char *const ack_fields[] = {"trace_id",   "command", "refused", "reason",
+                                         "started_at", "step",    NULL};
 static const char *const counts_fields[] = {"trace_id", "emitted", "filtered",
                                             "dropped",  "types",   NULL};
 static const char *const type_fields[] = {"type", "emitted", "filtered", "dropped",
@@ -53,6 +53,8 @@ static void read_ack(struct tp_json_in *in, struct json_object *obj, const char 
     ack->is_refused = tp_json_in_bool(in, obj, path, "refused", false);
     ack->reason = tp_json_in_str(in, obj, path, "reason");
     ack->start_wall_ns = (uint64_t)tp_json_in_time(in, obj, path, "started_at");
+    ack->has_step = tp_json_in_has(obj, "step");
+    ack->step = tp_json_in_u64(in, obj, path, "step", 0, INT64_MAX, 0);
     command = tp_json_in_str(in, obj, path, "command");
     found = find_command(command);
     if (found < 0)
@@ -207,6 +209,8 @@ static void write_command(struct tp_json_out *o, const struct tp_command *c)
             tp_json_out_u64(o, NULL, id);
         tp_json_out_close_array(o);
         tp_json_out_u64(o, "min_duration_ns", c->min_duration_ns);
+        tp_json_out_u64(o, "start_step", c->start_step);
+        tp_json_out_u64(o, "steps", c->steps);
     } else if (c->kind == TP_COMMAND_START) {
         tp_json_out_time(o, "start_at", (int64_t)c->start_wall_ns);
         tp_json_out_u64(o, "steps", c->steps);

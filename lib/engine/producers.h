@@ -125,8 +125,10 @@ struct tp_sync_ack {
     enum tp_command_kind command; /* for STOP: all its events are posted */
     bool is_refused;
     struct tp_str reason; /* when refused */
-    uint64_t
-        start_wall_ns; /* for START: when it began, by its own clock; 0 = not said */
+    /* For START: when it began, by its own clock; 0 = not said. */
+    uint64_t start_wall_ns;
+    bool has_step; /* for START: it says which step was on then */
+    uint64_t step;
 };
 
 /* What the producer says about one trace. */
@@ -157,7 +159,8 @@ struct tp_command {
     struct tp_typeset types;  /* for PREPARE: what to record */
     uint64_t min_duration_ns; /* for PREPARE */
     uint64_t start_wall_ns;   /* for START: when, by the server's clock */
-    uint64_t steps;           /* for START: how many, 0 = until stopped */
+    uint64_t start_step;      /* for PREPARE: begin with this step; 0 = when told */
+    uint64_t steps;           /* for PREPARE, START: how many; 0 = until stopped */
 };
 
 #define TP_SYNC_COMMANDS_MAX 4

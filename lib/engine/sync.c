@@ -94,7 +94,21 @@ static void take_clock(struct tp_producer *p, const struct tp_sync_request *r,
     }
 }
 
-static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack)
+static void start_by_step(struct tp_trace *t, uint64_t step, struct tp_now now)
+{
+    char cause[TP_SESSION_CAUSE_BYTES];
+
+    snprintf(cause, sizeof(cause), "step %llu was reached", (unsigned long long)step);
+    tp_life_start(t, cause, now, NULL);
+}
+
+static bool waits_for_step(const struct tp_trace *t)
+{
+    return t->session.state == TP_SESSION_PREPARED && t->spec.start == TP_START_STEP;
+}
+
+static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
+                     struct tp_now now)
 {
     struct tp_member *m = p->member;
 
@@ -113,9 +127,11 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack)
         m->trace->armed_ns = p->seen_mono_ns;
     } else if (ack->command == TP_COMMAND_START && m->state != TP_MEMBER_FLUSHING) {
         m->state = TP_MEMBER_RECORDING;
-        m->base_step = p->step;
+        m->base_step = ack->has_step ? ack->step : p->step;
         if (ack->start_wall_ns != 0)
             m->started_ns = ack->start_wall_ns + (uint64_t)p->clock_offset_ns;
+        if (waits_for_step(m->trace))
+            start_by_step(m->trace, m->trace->spec.start_step, now);
     } else if (ack->command == TP_COMMAND_STOP) {
         m->state = TP_MEMBER_DONE;
     } else {
@@ -158,7 +174,14 @@ static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
     return TP_OK;
 }
 
-/* Whether every producer that records has done its steps. */
+/* It counts steps and has not come to the first that is wanted: it will record, too. */
+static bool is_behind(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_ARMED && m->step > 0 &&
+           m->trace->spec.start == TP_START_STEP;
+}
+
+/* Whether every producer has done its steps. Who counts none is not waited for. */
 static bool steps_are_done(const struct tp_trace *t)
 {
     size_t n = 0;
@@ -166,7 +189,9 @@ static bool steps_are_done(const struct tp_trace *t)
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
 
-        if (m->state != TP_MEMBER_RECORDING)
+        if (is_behind(m))
+            return false;
+        if (m->state != TP_MEMBER_RECORDING || (m->step == 0 && m->base_step == 0))
             continue;
         if (m->step < m->base_step || m->step - m->base_step < t->spec.steps)
             return false;
@@ -187,11 +212,8 @@ static void take_step(struct tp_producer *p, uint64_t step, struct tp_now now)
     t = m->trace;
     m->step = step;
     m->is_dirty = true;
-    if (t->session.state == TP_SESSION_PREPARED && t->spec.start == TP_START_STEP &&
-        step >= t->spec.start_step) {
-        snprintf(cause, sizeof(cause), "step %llu was reached",
-                 (unsigned long long)step);
-        tp_life_start(t, cause, now, NULL);
+    if (waits_for_step(t) && step >= t->spec.start_step) {
+        start_by_step(t, step, now);
     } else if (t->session.state == TP_SESSION_RECORDING && t->spec.steps != 0 &&
                steps_are_done(t)) {
         snprintf(cause, sizeof(cause), "%llu steps are recorded",
@@ -214,6 +236,8 @@ static void put_command(const struct tp_member *m, enum tp_command_kind kind,
     c->min_duration_ns = t->spec.min_duration_ns;
     c->start_wall_ns = kind == TP_COMMAND_START ? t->start_at_ns : 0;
     c->steps = t->spec.steps;
+    if (t->spec.start == TP_START_STEP)
+        c->start_step = t->spec.start_step > 0 ? t->spec.start_step : 1;
 }
 
 static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
@@ -305,7 +329,7 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
     if (r->has_step && t == NULL)
         p->step = r->step;
     for (size_t i = 0; i < r->n_acks; i++)
-        take_ack(p, &r->acks[i]);
+        take_ack(p, &r->acks[i], now);
     if (r->has_step && t != NULL)
         take_step(p, r->step, now);
     if (t != NULL && r->n_acks > 0) {

@@ -56,7 +56,7 @@ uint64_t tp_agent_move_events(struct tp_agent *a, uint64_t now_ns)
     if (tp_part_is_draining(&a->part) && (is_woken || now_ns >= a->drain_ns))
         drain(a, now_ns);
     if (!a->is_posting && a->part.backlog.first != NULL && a->id[0] != '\0' &&
-        now_ns >= a->retry_ns[TP_LINK_POST])
+        tp_part_may_post(&a->part) && now_ns >= a->retry_ns[TP_LINK_POST])
         post(a);
     if (tp_part_is_draining(&a->part))
         return a->drain_ns;

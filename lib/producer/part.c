@@ -71,10 +71,7 @@ static void set_alarm(struct tp_part *p)
 {
     uint64_t step = present_step(p), at = UINT64_MAX;
 
-    if (p->state == TP_PART_ARMED)
-        at = p->start_step > step ? p->start_step : step + 1;
-    else if ((p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING) &&
-             p->steps > 0)
+    if ((p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING) && p->steps > 0)
         at = p->base_step + p->steps > step ? p->base_step + p->steps : step + 1;
     tp_recorder_set_alarm(p->recorder, at);
 }
@@ -93,7 +90,7 @@ static void prepare(struct tp_part *p, const struct tp_order *order,
                     const struct tp_typeset *types)
 {
     if (is_same_trace(p, order)) {
-        if (p->state == TP_PART_FLUSHING || p->state == TP_PART_DONE)
+        if (p->state == TP_PART_DONE)
             refuse(p, order, "it has recorded its part of this trace already");
         else
             add_ack(p, TP_ORDER_PREPARE, order->trace_id);
@@ -108,14 +105,29 @@ static void prepare(struct tp_part *p, const struct tp_order *order,
     p->state = TP_PART_ARMED;
     p->stream_no = order->stream_no;
     p->start_step = order->start_step;
-    p->steps = 0;
+    p->steps = order->start_step != 0 ? order->steps : 0;
     p->told_step = 0;
-    p->is_started = p->is_drained = false;
+    p->is_started = p->is_drained = p->is_start_known = false;
     tp_recorder_arm(p->recorder, types, order->min_duration_ns);
+    if (p->start_step != 0)
+        tp_recorder_set_steps(p->recorder, p->start_step, p->steps);
     add_ack(p, TP_ORDER_PREPARE, order->trace_id);
     set_alarm(p);
 }
 
+static void ack_start(struct tp_part *p)
+{
+    struct tp_ack *ack = add_ack(p, TP_ORDER_START, p->trace_id);
+
+    ack->started_at_ns = (int64_t)p->start_at_ns;
+    ack->step = p->base_step;
+}
+
+/*
+ * A trace that starts at a step starts elsewhere when that step begins there; here it
+ * waits for the step, so that all processes record the same ones. One that counts no
+ * steps has nothing to wait for.
+ */
 static void start(struct tp_part *p, const struct tp_order *order,
                   const struct tp_clock_offset *offset, uint64_t now_ns)
 {
@@ -123,16 +135,18 @@ static void start(struct tp_part *p, const struct tp_order *order,
 
     if (!is_same_trace(p, order))
         return; /* a prepare for it comes first */
-    if (p->state == TP_PART_RECORDING)
-        add_ack(p, TP_ORDER_START, p->trace_id)->started_at_ns =
-            (int64_t)p->start_at_ns;
-    if (p->state != TP_PART_ARMED)
+    p->is_start_known = true;
+    if (p->is_started &&
+        (p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING))
+        ack_start(p);
+    if (p->state != TP_PART_ARMED || (p->start_step != 0 && present_step(p) > 0))
         return;
     if (order->start_at_ns != 0)
         at_ns = tp_clock_offset_local(offset, order->start_at_ns);
     p->start_at_ns = at_ns > (int64_t)now_ns ? (uint64_t)at_ns : now_ns;
     p->steps = order->steps;
     p->state = TP_PART_STARTING;
+    tp_recorder_set_steps(p->recorder, 0, 0);
 }
 
 /* Stop the recorder; what it holds goes out from now on. */
@@ -167,6 +181,7 @@ static void stop(struct tp_part *p, const struct tp_order *order, uint64_t now_n
     }
     if (p->state != TP_PART_FLUSHING)
         stop_recorder(p, now_ns);
+    p->is_start_known = true;
     p->is_stop_due = true;
     end_if_flushed(p);
 }
@@ -209,10 +224,21 @@ static uint64_t advance_start(struct tp_part *p, uint64_t now_ns)
     if (now_ns < p->start_at_ns)
         return p->start_at_ns;
     p->state = TP_PART_RECORDING;
-    p->base_step = present_step(p);
-    add_ack(p, TP_ORDER_START, p->trace_id)->started_at_ns = (int64_t)p->start_at_ns;
+    p->base_step = tp_recorder_set_steps(p->recorder, 0, p->steps);
+    ack_start(p);
     set_alarm(p);
     return UINT64_MAX;
+}
+
+/* The step may have begun, in the thread that took it. */
+static void see_start(struct tp_part *p)
+{
+    if (!tp_recorder_has_begun(p->recorder, &p->start_at_ns, &p->base_step))
+        return;
+    p->is_started = true;
+    p->state = TP_PART_RECORDING;
+    ack_start(p);
+    set_alarm(p);
 }
 
 uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
@@ -221,14 +247,13 @@ uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
 
     if (p->state == TP_PART_STARTING)
         return advance_start(p, now_ns);
+    if (p->state == TP_PART_ARMED && p->start_step != 0)
+        see_start(p);
     if (p->state != TP_PART_RECORDING || p->steps == 0)
         return UINT64_MAX;
     step = tp_recorder_step(p->recorder, &at_ns);
-    if (step - p->base_step < p->steps)
-        return UINT64_MAX;
-    /* Only the begin of the newest step is known; it is the one that is wanted unless
-     * several went by while this thread did not run. */
-    stop_recorder(p, at_ns);
+    if (step - p->base_step >= p->steps)
+        stop_recorder(p, at_ns); /* which a step has done already, at its moment */
     return UINT64_MAX;
 }
 
@@ -331,11 +356,7 @@ bool tp_part_has_step_news(const struct tp_part *p)
 {
     uint64_t step = present_step(p);
 
-    if (step == p->told_step)
-        return false;
-    if (p->state == TP_PART_ARMED)
-        return step >= p->start_step;
-    return p->steps > 0 &&
+    return step != p->told_step && p->steps > 0 &&
            (p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING);
 }
 
@@ -345,8 +366,16 @@ void tp_part_told_step(struct tp_part *p, uint64_t step)
     set_alarm(p);
 }
 
+bool tp_part_may_post(const struct tp_part *p)
+{
+    return p->is_start_known;
+}
+
 void tp_part_acked(struct tp_part *p, size_t n)
 {
+    for (size_t i = 0; i < n && i < p->n_acks; i++)
+        if (p->acks[i].kind == TP_ORDER_START)
+            p->is_start_known = true;
     p->n_acks -= n;
     memmove(p->acks, p->acks + n, p->n_acks * sizeof(p->acks[0]));
 }

@@ -11,6 +11,8 @@
  *     |                 +------stop--------+----------------------+ are done
  *     +--prepare-- DONE <--all is sent and it was told to stop-- FLUSHING
  *
+ * A trace that starts at a step goes from ARMED to RECORDING when that step begins.
+ *
  * A cancel leads to DONE from everywhere, and what was recorded is gone.
  */
 #ifndef TP_PRODUCER_PART_H
@@ -47,12 +49,13 @@ struct tp_part {
     struct tp_backlog backlog;
     uint32_t stream_no;
     uint64_t start_at_ns; /* by our clock */
-    uint64_t start_step;  /* ARMED: begin at this step; 0 = when told */
+    uint64_t start_step;  /* ARMED: begin when it begins; 0 = when told */
     uint64_t steps;       /* end after so many; 0 = when told */
     uint64_t base_step;   /* the step that was on at the start */
     uint64_t told_step;   /* the last that was reported */
     bool is_stop_due;     /* the service waits for an ack of its stop */
     bool is_started;      /* the recorder was told its start */
+    bool is_start_known;  /* to the service, which takes no events before */
     bool is_drained;      /* FLUSHING: the rings are empty */
     bool has_events;      /* since the last drain: there may be more in the rings */
 };
@@ -112,6 +115,9 @@ bool tp_part_has_step_news(const struct tp_part *p);
 
 /* The step was reported. */
 void tp_part_told_step(struct tp_part *p, uint64_t step);
+
+/* Whether the service takes events of it: it knows that the part has begun. */
+bool tp_part_may_post(const struct tp_part *p);
 
 /* Acks were delivered: drop the n oldest. */
 void tp_part_acked(struct tp_part *p, size_t n);

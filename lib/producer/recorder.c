@@ -222,8 +222,9 @@ static void start(struct tp_recorder *r, uint64_t at_ns)
     if (r->phase != TP_RECORDER_ARMED)
         return;
     r->phase = TP_RECORDER_RECORDING;
+    r->begin_step = atomic_load_explicit(&r->step, memory_order_relaxed);
     if (r->n_steps != 0)
-        r->end_step = atomic_load_explicit(&r->step, memory_order_relaxed) + r->n_steps;
+        r->end_step = r->begin_step + r->n_steps;
     atomic_store_explicit(&r->start_ticks, tp_ticks_at(&r->line, at_ns),
                           memory_order_relaxed);
     atomic_store_explicit(&r->start_ns, at_ns, memory_order_relaxed);
@@ -253,6 +254,20 @@ void tp_recorder_stop(struct tp_recorder *r, uint64_t at_ns)
     tp_lock_take(&r->control);
     stop(r, at_ns != 0 ? at_ns : tp_now());
     tp_lock_give(&r->control);
+}
+
+bool tp_recorder_has_begun(struct tp_recorder *r, uint64_t *start_ns, uint64_t *step)
+{
+    bool has_begun;
+
+    tp_lock_take(&r->control);
+    has_begun = atomic_load_explicit(&r->start_ns, memory_order_relaxed) != NEVER;
+    if (has_begun) {
+        *start_ns = atomic_load_explicit(&r->start_ns, memory_order_relaxed);
+        *step = r->begin_step;
+    }
+    tp_lock_give(&r->control);
+    return has_begun;
 }
 
 bool tp_recorder_is_recording(const struct tp_recorder *r)
@@ -285,16 +300,19 @@ void tp_recorder_set_alarm(struct tp_recorder *r, uint64_t step)
     tp_lock_give(&r->control);
 }
 
-void tp_recorder_set_steps(struct tp_recorder *r, uint64_t first, uint64_t n)
+uint64_t tp_recorder_set_steps(struct tp_recorder *r, uint64_t first, uint64_t n)
 {
+    uint64_t step;
+
     tp_lock_take(&r->control);
+    step = atomic_load_explicit(&r->step, memory_order_relaxed);
     r->first_step = first != 0 ? first : NEVER;
     r->n_steps = n;
     if (r->phase == TP_RECORDER_RECORDING)
-        r->end_step = n == 0 ? NEVER
-                             : atomic_load_explicit(&r->step, memory_order_relaxed) + n;
+        r->end_step = n == 0 ? NEVER : step + n;
     set_next_alarm(r);
     tp_lock_give(&r->control);
+    return step;
 }
 
 /* A step that something was waiting for. */

@@ -85,6 +85,13 @@ void tp_recorder_start(struct tp_recorder *r, uint64_t at_ns);
  * that are open now are drained as unfinished by a drain with is_last. */
 void tp_recorder_stop(struct tp_recorder *r, uint64_t at_ns);
 
+/*
+ * Whether it was started since it was armed, be it over again or not.
+ *
+ * start_ns, step  when, by tp_now(), and which step was on then; left alone otherwise.
+ */
+bool tp_recorder_has_begun(struct tp_recorder *r, uint64_t *start_ns, uint64_t *step);
+
 /* Whether it was started and not stopped. */
 bool tp_recorder_is_recording(const struct tp_recorder *r);
 
@@ -104,8 +111,10 @@ void tp_recorder_set_alarm(struct tp_recorder *r, uint64_t step);
  * first  start when this step begins; 0: not by a step.
  * n      stop when so many steps have ended since the start, however that came about;
  *        0: not by a step.
+ *
+ * Returns the step that is on; n counts from it when recording has begun already.
  */
-void tp_recorder_set_steps(struct tp_recorder *r, uint64_t first, uint64_t n);
+uint64_t tp_recorder_set_steps(struct tp_recorder *r, uint64_t first, uint64_t n);
 
 /* Counts since arm, by type. Plain data. emitted - filtered - all dropped is what
  * tp_recorder_drain() gave out. Names of processes, threads and devices are events, too

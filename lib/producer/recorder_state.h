@@ -42,6 +42,7 @@ struct tp_recorder {
     _Atomic uint64_t alarm;                 /* the next step that needs care */
     uint64_t wake_step;                     /* under control: call wake() */
     uint64_t first_step, end_step, n_steps; /* under control: start and stop */
+    uint64_t begin_step;                    /* likewise: on at the start */
 
     struct tp_lock
         control; /* guards phase, types, window, steps; a leaf but for wake */

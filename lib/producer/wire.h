@@ -45,7 +45,8 @@ struct tp_order {
     uint64_t min_duration_ns; /* PREPARE */
     uint64_t start_step;      /* PREPARE: begin at this step; 0 = when told */
     int64_t start_at_ns;      /* START: when, by the service's clock; 0 = at once */
-    uint64_t steps;           /* START: how many steps; 0 = until told to stop */
+    /* PREPARE with a start_step, and START: how many steps; 0 = until told to stop */
+    uint64_t steps;
 };
 
 /* The answer to a sync. Plain data. */
@@ -63,6 +64,7 @@ struct tp_ack {
     bool is_refused;
     char reason[TP_WIRE_REASON_BYTES]; /* when refused */
     int64_t started_at_ns;             /* START: by the producer's clock; 0 = unsaid */
+    uint64_t step;                     /* START: which was on then; 0 = unsaid */
 };
 
 /* One exchange of times: both ends' clocks, in nanoseconds since 1970. */
@@ -79,7 +81,8 @@ struct tp_report {
     size_t n_acks;
     char trace_id[TP_WIRE_ID_BYTES];         /* what counts is about; "" = no counts */
     const struct tp_recorder_totals *totals; /* borrowed; with a trace_id */
-    bool is_plain; /* the service is older: no counts by type, no heartbeat */
+    /* The service is older: no counts by type, no heartbeat, no step of a start. */
+    bool is_plain;
     bool has_step;
     uint64_t step;
     struct tp_exchange clock;

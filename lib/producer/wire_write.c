@@ -41,7 +41,7 @@ static void put_time(struct tp_json_doc *d, const char *key, int64_t wall_ns)
     tp_json_doc_member_str(d, key, tp_str_of(tp_timefmt_write(wall_ns, text)));
 }
 
-static void put_ack(struct tp_json_doc *d, const struct tp_ack *ack)
+static void put_ack(struct tp_json_doc *d, const struct tp_ack *ack, bool is_plain)
 {
     tp_json_doc_object(d);
     put_text(d, "trace_id", ack->trace_id);
@@ -52,6 +52,8 @@ static void put_ack(struct tp_json_doc *d, const struct tp_ack *ack)
     }
     if (ack->started_at_ns != 0)
         put_time(d, "started_at", ack->started_at_ns);
+    if (ack->step != 0 && !is_plain)
+        tp_json_doc_member_u64(d, "step", ack->step);
     tp_json_doc_close(d);
 }
 
@@ -62,7 +64,7 @@ static void put_acks(struct tp_json_doc *d, const struct tp_report *r)
     tp_json_doc_key(d, "acks");
     tp_json_doc_array(d);
     for (size_t i = 0; i < r->n_acks; i++)
-        put_ack(d, &r->acks[i]);
+        put_ack(d, &r->acks[i], r->is_plain);
     tp_json_doc_close(d);
 }
 

@@ -302,30 +302,6 @@ static void test_a_refusal_is_told_and_not_waited_for(void **state)
     tp_trace_view_free(view);
 }
 
-static void test_steps_start_and_stop_a_trace(void **state)
-{
-    struct rig *r = *state;
-    struct tp_trace_request request = {
-        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
-    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
-    struct tp_sync_request sync = {.has_step = true, .step = 9};
-    struct tp_sync_reply reply;
-
-    join(r, "p0", 0, p);
-    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
-    reply = rig_sync(r, p, NULL);
-    rig_sync(r, p, &reply);
-    for (; sync.step <= 12; sync.step++) {
-        rig_expect_state(r, id, sync.step <= 10 ? "prepared" : "recording");
-        assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &sync, r->now, &reply,
-                                        &r->problem, &r->err),
-                         TP_OK);
-        if (sync.step == 10)
-            rig_sync(r, p, &reply);
-    }
-    rig_expect_state(r, id, "stopping");
-}
-
 static void test_counts_that_do_not_add_up_are_refused_and_others_are_kept(void **state)
 {
     struct rig *r = *state;
@@ -737,7 +713,6 @@ int main(void)
         engine_test(test_the_selection_gives_a_reason_to_those_it_leaves_out),
         engine_test(test_a_late_producer_joins_a_running_trace),
         engine_test(test_a_refusal_is_told_and_not_waited_for),
-        engine_test(test_steps_start_and_stop_a_trace),
         engine_test(test_counts_that_do_not_add_up_are_refused_and_others_are_kept),
         engine_test(test_the_best_clock_exchange_counts),
         engine_test(test_a_restart_gives_the_same_commands_again),

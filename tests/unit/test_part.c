@@ -242,6 +242,77 @@ static void test_steps_end_the_recording_where_the_step_began(void **state)
     rig_fini(&rig);
 }
 
+static void test_a_step_starts_the_part_at_its_moment(void **state)
+{
+    struct tp_order order = {.stream_no = 1, .start_step = 3, .steps = 2};
+    struct tp_recorder_totals totals;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    tp_step(rig.client);
+    obey(&rig, TP_ORDER_PREPARE, "t", &order);
+    assert_acks(&rig, "prepare t");
+    for (int step = 2; step < 8; step++) {
+        tp_step(rig.client);
+        record(&rig, 1); /* with no agent in between */
+    }
+    tp_part_advance(&rig.part, tp_now());
+    assert_int_equal(rig.part.state, TP_PART_FLUSHING);
+    assert_int_equal(rig.part.acks[0].step, 3);
+    assert_true(rig.part.acks[0].started_at_ns > 0);
+    drain(&rig);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.type], 2);
+    assert_int_equal(rig.part.backlog.n_events, 4);
+    assert_false(tp_part_may_post(&rig.part)); /* the service knows of no start */
+    tp_part_acked(&rig.part, 1);
+    assert_true(tp_part_may_post(&rig.part));
+    rig_fini(&rig);
+}
+
+static void test_a_start_elsewhere_starts_only_what_counts_no_steps(void **state)
+{
+    struct tp_order order = {.stream_no = 1, .start_step = 3};
+
+    (void)state;
+    for (int has_steps = 0; has_steps < 2; has_steps++) {
+        struct rig rig;
+
+        rig_init(&rig);
+        if (has_steps)
+            tp_step(rig.client);
+        obey(&rig, TP_ORDER_PREPARE, "t", &order);
+        assert_acks(&rig, "prepare t");
+        obey(&rig, TP_ORDER_START, "t", NULL);
+        tp_part_advance(&rig.part, tp_now() + MS);
+        assert_int_equal(rig.part.state, has_steps ? TP_PART_ARMED : TP_PART_RECORDING);
+        assert_acks(&rig, has_steps ? "" : "start t");
+        rig_fini(&rig);
+    }
+}
+
+/* After a restart the service asks again, of a part that its steps have ended. */
+static void test_an_ended_part_says_again_when_it_began(void **state)
+{
+    struct tp_order order = {.stream_no = 1, .start_step = 1, .steps = 1};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    obey(&rig, TP_ORDER_PREPARE, "t", &order);
+    tp_step(rig.client);
+    tp_step(rig.client);
+    tp_part_advance(&rig.part, tp_now());
+    assert_acks(&rig, "prepare t; start t");
+    obey(&rig, TP_ORDER_PREPARE, "t", &order);
+    obey(&rig, TP_ORDER_START, "t", NULL);
+    assert_int_equal(rig.part.acks[1].step, 1);
+    assert_acks(&rig, "prepare t; start t");
+    assert_int_equal(rig.part.state, TP_PART_FLUSHING);
+    rig_fini(&rig);
+}
+
 static void test_what_has_no_room_in_the_backlog_is_counted(void **state)
 {
     struct tp_recorder_totals totals;
@@ -370,6 +441,9 @@ int main(void)
         cmocka_unit_test(test_a_prepare_without_a_stream_is_refused),
         cmocka_unit_test(test_the_start_is_met_by_time_on_our_clock),
         cmocka_unit_test(test_steps_end_the_recording_where_the_step_began),
+        cmocka_unit_test(test_a_step_starts_the_part_at_its_moment),
+        cmocka_unit_test(test_a_start_elsewhere_starts_only_what_counts_no_steps),
+        cmocka_unit_test(test_an_ended_part_says_again_when_it_began),
         cmocka_unit_test(test_what_has_no_room_in_the_backlog_is_counted),
         cmocka_unit_test(test_giving_up_counts_what_is_left_and_goes_off),
         cmocka_unit_test(test_a_cancel_leaves_nothing_from_any_state),

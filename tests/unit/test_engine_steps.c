@@ -1,0 +1,93 @@
+/* Traces that steps of the producers start and stop. */
+#include "support/engine_test.h"
+
+#include "base/err.h"
+
+static void join(struct rig *r, const char *name, int64_t rank, char *id)
+{
+    struct tp_sync_reply reply;
+
+    rig_producer(r, "j", name, rank, id);
+    reply = rig_sync(r, id, NULL);
+    assert_int_equal(reply.n_commands, 0);
+}
+
+static void test_steps_start_and_stop_a_trace(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {
+        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_request sync = {.has_step = true, .step = 9};
+    struct tp_sync_reply reply;
+
+    join(r, "p0", 0, p);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    reply = rig_sync(r, p, NULL);
+    rig_sync(r, p, &reply);
+    for (; sync.step <= 12; sync.step++) {
+        rig_expect_state(r, id, sync.step <= 10 ? "prepared" : "recording");
+        assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &sync, r->now, &reply,
+                                        &r->problem, &r->err),
+                         TP_OK);
+        if (sync.step == 10)
+            rig_sync(r, p, &reply);
+    }
+    rig_expect_state(r, id, "stopping");
+}
+
+static void say_step(struct rig *r, const char *producer, const char *trace,
+                     bool has_begun, uint64_t step)
+{
+    struct tp_sync_ack ack = {.trace_id = rig_str(trace),
+                              .command = TP_COMMAND_START,
+                              .has_step = true,
+                              .step = 10};
+    struct tp_sync_request sync = {
+        .acks = &ack, .n_acks = has_begun, .has_step = true, .step = step};
+    struct tp_sync_reply reply;
+
+    assert_int_equal(tp_engine_sync(r->engine, rig_str(producer), &sync, r->now, &reply,
+                                    &r->problem, &r->err),
+                     TP_OK);
+}
+
+/* A producer that begins by itself says so in an ack; who is behind is waited for. */
+static void test_a_step_begins_in_the_producers(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {
+        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+
+    for (int i = 0; i < 3; i++)
+        join(r, (const char *[]){"p0", "p1", "p2"}[i], i, p[i]);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    for (int i = 0; i < 3; i++) {
+        reply = rig_sync(r, p[i], NULL);
+        assert_int_equal(reply.commands[0].start_step, 10);
+        assert_int_equal(reply.commands[0].steps, 2);
+        rig_sync(r, p[i], &reply);
+    }
+    say_step(r, p[1], id, false, 5);
+    rig_expect_state(r, id, "prepared");
+    say_step(r, p[0], id, true, 10);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[0], id, false, 40);
+    rig_expect_state(r, id, "recording"); /* p1 is behind, p2 counts no steps */
+    say_step(r, p[1], id, true, 11);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, false, 12);
+    rig_expect_state(r, id, "stopping");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        engine_test(test_steps_start_and_stop_a_trace),
+        engine_test(test_a_step_begins_in_the_producers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
