@@ -2,21 +2,23 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
-import { IS_SANITIZED, serve } from './lib/server.mjs';
+import { serve } from './lib/server.mjs';
+
+// What the parent's agent holds on its stack at the fork is out of the child's sight, and LeakSanitizer (which says that false leaks are possible) takes it for lost.
+const NO_FALSE_LEAKS = { ASAN_OPTIONS: `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0` };
 
 test('children with and without a client of their own leave the parent alone', async (t) => {
-  if (IS_SANITIZED) return t.skip('lacks a build without sanitizers: the child was seen to exit with 1 there, and why is not known');
   const server = await serve(t);
-  const p = await startLinked(t, server, { args: ['--threads', '2', '--pause-us', '100'] });
+  const p = await startLinked(t, server, { args: ['--threads', '2', '--pause-us', '100'], env: NO_FALSE_LEAKS });
   const trace = await server.createTrace();
   await p.until((s) => s.isRecording, 'recording');
   const children = [];
   for (let i = 0; i < 5; i++) {
     const orphan = await p.tell('orphan 50');
-    assert.equal(orphan.status, 0, 'the silent child ends well');
+    assert.equal(orphan.status, 0, `the silent child ends well: ${p.err}`);
     await p.tell('slices 10');
     const child = await p.tell('fork 20');
-    assert.equal(child.status, 0, 'the new producer ends well');
+    assert.equal(child.status, 0, `the new producer ends well: ${p.err}`);
     children.push({ orphan: orphan.pid, child: child.pid });
   }
   const end = await server.stopTrace(trace.id);

@@ -46,6 +46,24 @@ test('every operation refuses a parameter that it does not have', async (t) => {
   }
 });
 
+test('every operation on something that is not there says so', async (t) => {
+  const server = await serve(t);
+  for (const op of loadContract().operations.filter((o) => o.path.includes('{'))) {
+    const content = resolve(op.operation.requestBody)?.content;
+    await server.problem(op.method, op.path.replace(/\{[^}]+\}/g, 'nowhere'), 404, 'not-found', content && { body: '{}', headers: { 'content-type': 'application/json' } });
+  }
+});
+
+test('every operation with a body refuses what it does not read', async (t) => {
+  const server = await serve(t);
+  const live = await server.createTrace({});
+  const producer = (await server.expect('POST', '/producers', [201], { body: { name: 'p' } })).json();
+  for (const op of loadContract().operations.filter((o) => resolve(o.operation.requestBody)?.content)) {
+    const where = op.path.replace(/\{[^}]+\}/g, op.path.startsWith('/traces') ? live.id : producer.id);
+    await server.problem(op.method, where, 415, 'unsupported-media-type', { body: 'x', headers: { 'content-type': 'image/png' } });
+  }
+});
+
 test('no request of thousands breaks the server or the document', async (t) => {
   const random = new Random(seedOf(t));
   const server = await serve(t);
