@@ -68,11 +68,16 @@ static const char version_1[] =
 
 static const char version_2[] =
     "ALTER TABLE members ADD COLUMN type_counts TEXT NOT NULL DEFAULT '';";
+
+static const char version_3[] =
+    "ALTER TABLE producers ADD COLUMN process TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE members ADD COLUMN process TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE streams ADD COLUMN process TEXT NOT NULL DEFAULT '';";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
-    static const char *const steps[] = {version_1, version_2};
+    static const char *const steps[] = {version_1, version_2, version_3};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

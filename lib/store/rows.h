@@ -43,6 +43,7 @@ struct tp_row_identity {
     int64_t rank;
     int64_t pid;
     uint32_t world_size;
+    struct tp_str process; /* base/process_key.h; empty = not known */
 };
 
 struct tp_row_producer {

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define IDENTITY "producer_id,name,kind,host,backend,device,rank,pid,world_size,"
+#define IDENTITY \
+    "producer_id,name,kind,host,backend,device,rank,pid,world_size,process,"
 #define COUNTS "emitted,stored,filtered,dropped,repaired,untyped,bytes,"
 
 static const struct tp_sqlite_table_info tables[TP_SQLITE_TABLES] = {
@@ -135,6 +136,7 @@ static void put_identity(struct walk *w, const struct tp_row_identity *who)
     put_int(w, who->rank);
     put_int(w, who->pid);
     put_u64(w, who->world_size);
+    put_text(w, who->process);
 }
 
 static void take_identity(struct walk *w, struct tp_row_identity *who)
@@ -148,6 +150,7 @@ static void take_identity(struct walk *w, struct tp_row_identity *who)
     who->rank = take_int(w);
     who->pid = take_int(w);
     who->world_size = (uint32_t)take_int(w);
+    who->process = take_text(w);
 }
 
 static void put_counts(struct walk *w, const struct tp_counts *c)

@@ -76,7 +76,8 @@ static void put_stream(struct tp_store *s, const char *trace, uint32_t no)
                 .device = str("d"),
                 .rank = -1,
                 .pid = 77,
-                .world_size = 8},
+                .world_size = 8,
+                .process = str("boot/ns/77/1")},
         .is_file = true,
         .file_name = str("f.json"),
         .state = str("sealed"),
@@ -130,6 +131,7 @@ static int check_stream(const struct tp_row_stream *row, struct tp_err *err, voi
     assert_int_equal(row->who.rank, -1);
     assert_int_equal(row->who.pid, 77);
     assert_int_equal(row->who.world_size, 8);
+    assert_true(tp_str_is(row->who.process, "boot/ns/77/1"));
     assert_true(row->is_file);
     assert_true(tp_str_is(row->damage, "2 places"));
     assert_int_equal(tp_counts_check(&row->counts, err), TP_OK);
@@ -368,7 +370,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 2);
+    assert_int_equal(n, 3);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -386,7 +388,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     sqlite3_close(db);
 }
 
-/* A member that an older version has written has no counts by type. */
+/* A member that an older version has written has no counts by type, and no process. */
 static void test_members_of_version_1_have_no_counts_by_type(void **state)
 {
     size_t n;
@@ -411,8 +413,9 @@ static void test_members_of_version_1_have_no_counts_by_type(void **state)
     if (sqlite3_exec(db, row, NULL, NULL, &why) != SQLITE_OK)
         fail_msg("%s", why);
     assert_int_equal(tp_migrations_run(db, known, n, NULL), TP_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT type_counts FROM members", -1,
-                                        &stmt, NULL),
+    assert_int_equal(sqlite3_prepare_v2(db,
+                                        "SELECT type_counts || process FROM members",
+                                        -1, &stmt, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
     assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "");
