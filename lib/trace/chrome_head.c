@@ -16,6 +16,7 @@
 #include "base/json_members.h"
 #include "core/activity.h"
 #include "trace/merge.h"
+#include "trace/merge_join.h"
 #include "trace/stream_index.h"
 #include "trace/trace_info.h"
 
@@ -49,10 +50,12 @@ static bool is_ours(struct tp_str key)
            tp_str_is(key, "customActivityTypes");
 }
 
-/* The only source of the download, or NULL. */
+/* The only source of the download, or NULL. Streams of one process are one source. */
 static const struct tp_stream_index *single_source(const struct head *h)
 {
-    return h->m->n_streams == 1 ? h->m->streams[0].index : NULL;
+    size_t only = tp_merge_only_source(h->m);
+
+    return only == SIZE_MAX ? NULL : h->m->streams[only].index;
 }
 
 /* The member of a single source with this name, or an empty text. */
@@ -93,6 +96,40 @@ static const struct tp_producer_info *speaker(const struct head *h)
     return NULL;
 }
 
+/* Whether the download is of one process whose producers know two ranks for it: then
+ * the "rank" would be a guess. */
+static bool is_disputed(const struct head *h)
+{
+    const struct tp_producer_info *first = speaker(h);
+
+    if (first == NULL || tp_merge_only_source(h->m) == SIZE_MAX)
+        return false;
+    for (size_t i = 0; i < h->m->n_streams; i++) {
+        const struct tp_producer_info *p = h->m->streams[i].producer;
+
+        if (p->has_rank && p->rank != first->rank)
+            return true;
+    }
+    return false;
+}
+
+/* The world size that the speaker knows, or all others that know one; 0 = none. */
+static uint32_t world_size(const struct head *h)
+{
+    const struct tp_producer_info *first = speaker(h);
+    uint32_t found = first == NULL ? 0 : first->world_size;
+
+    for (size_t i = 0; first != NULL && first->world_size == 0 && i < h->m->n_streams;
+         i++) {
+        uint32_t other = h->m->streams[i].producer->world_size;
+
+        if (found != 0 && other != 0 && other != found)
+            return 0;
+        found = other == 0 ? found : other;
+    }
+    return found;
+}
+
 static void line_number(struct head *h, const char *key, uint64_t v)
 {
     tp_json_doc_line(&h->doc, 2);
@@ -124,16 +161,16 @@ static void write_distributed(struct head *h, struct tp_str source)
     const struct tp_producer_info *p = speaker(h);
     struct tp_str json;
 
-    if (p != NULL)
+    if (p != NULL && !is_disputed(h))
         line_number(h, "rank", p->rank);
-    else if (tp_json_members_find(source, "rank", &json)) {
+    else if (p == NULL && tp_json_members_find(source, "rank", &json)) {
         tp_json_doc_line(&h->doc, 2);
         tp_json_doc_member_raw(&h->doc, "rank", json);
     }
     if (h->m->is_merged && p != NULL)
         line_ranks(h);
-    if (p != NULL && p->world_size > 0)
-        line_number(h, "world_size", p->world_size);
+    if (world_size(h) > 0)
+        line_number(h, "world_size", world_size(h));
     else if (tp_json_members_find(source, "world_size", &json)) {
         tp_json_doc_line(&h->doc, 2);
         tp_json_doc_member_raw(&h->doc, "world_size", json);
@@ -141,7 +178,7 @@ static void write_distributed(struct head *h, struct tp_str source)
     if (tp_json_members_find(source, "backend", &json)) {
         tp_json_doc_line(&h->doc, 2);
         tp_json_doc_member_raw(&h->doc, "backend", json);
-    } else if (p != NULL && p->backend.len > 0) {
+    } else if (p != NULL && p->backend.len > 0 && !tp_str_is(p->kind, "kineto")) {
         tp_json_doc_line(&h->doc, 2);
         tp_json_doc_member_str(&h->doc, "backend", p->backend);
     }
@@ -212,6 +249,7 @@ static int collect_source(const struct head *h, const struct tp_stream_index *ix
                           size_t *left, struct tp_buf *out, struct tp_err *err)
 {
     struct tp_json_doc d;
+    bool is_shown = ix == single_source(h);
     bool is_short = false;
     bool is_empty = true;
     size_t start = out->len;
@@ -222,13 +260,13 @@ static int collect_source(const struct head *h, const struct tp_stream_index *ix
         const struct tp_index_member *x = &ix->members[i];
         size_t bytes = x->key.len + x->json.len;
 
-        if (!h->m->is_merged && !is_ours(x->key))
+        if (is_shown && !is_ours(x->key))
             continue;
-        if (h->m->is_merged && bytes > *left) {
+        if (!is_shown && bytes > *left) {
             is_short = true;
             continue;
         }
-        *left -= h->m->is_merged ? bytes : 0;
+        *left -= is_shown ? 0 : bytes;
         tp_json_doc_key_str(&d, x->key);
         tp_json_doc_raw(&d, x->json);
         is_empty = false;

@@ -7,6 +7,7 @@
 #include "base/json_write.h"
 #include "trace/chrome_writer.h"
 #include "trace/merge.h"
+#include "trace/merge_join.h"
 #include "trace/stream_index.h"
 #include "trace/trace_info.h"
 
@@ -109,6 +110,8 @@ static int write_processes(struct metas *s, size_t stream)
 
     for (size_t i = m->first_process[stream];
          rc == TP_OK && i < m->first_process[stream + 1]; i++) {
+        if (tp_merge_is_joined(m, i))
+            continue; /* its owner has them */
         if (wants_label)
             rc = write_label(s, &m->processes[i]);
         if (rc == TP_OK && m->is_merged)

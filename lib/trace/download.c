@@ -25,6 +25,7 @@
 #include "trace/chrome_writer.h"
 #include "trace/frame.h"
 #include "trace/merge.h"
+#include "trace/merge_join.h"
 #include "trace/perfetto_header.h"
 #include "trace/pf_slice.h"
 #include "trace/slice_filter.h"
@@ -207,9 +208,12 @@ static int run_metas(struct tp_download *d, struct tp_err *err)
     if (is_perfetto(d)) {
         rc = tp_perfetto_header_stream(d->merge, d->stream, &d->text, err);
     } else {
-        while (rc == TP_OK && d->meta < ix->n_metas && d->text.len < CHUNK_BYTES)
-            rc = tp_chrome_writer_meta(d->writer, &ix->metas[d->meta++], 0, &d->text,
-                                       err);
+        while (rc == TP_OK && d->meta < ix->n_metas && d->text.len < CHUNK_BYTES) {
+            const struct tp_index_meta *meta = &ix->metas[d->meta++];
+
+            if (!tp_merge_hides_meta(d->merge, d->stream, meta))
+                rc = tp_chrome_writer_meta(d->writer, meta, 0, &d->text, err);
+        }
         if (rc != TP_OK || d->meta < ix->n_metas)
             return rc;
         rc = tp_chrome_metas_write(d->merge, d->stream, d->writer, &d->text, err);

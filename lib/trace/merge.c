@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/json_members.h"
 #include "trace/merge_ids.h"
+#include "trace/merge_join.h"
 #include "trace/stream_index.h"
 #include "trace/trace_info.h"
 
@@ -245,8 +246,14 @@ int tp_merge_new(const struct tp_merge_stream *streams, size_t n, struct tp_merg
     m->n_streams = n;
     m->is_merged = n > 1;
     if ((rc = make_processes(m, err)) != TP_OK ||
-        (rc = make_threads(m, err)) != TP_OK || (rc = read_metas(m, err)) != TP_OK ||
-        (rc = tp_merge_ids_give(m, err)) != TP_OK) {
+        (rc = make_threads(m, err)) != TP_OK || (rc = tp_merge_join(m, err)) != TP_OK ||
+        (rc = read_metas(m, err)) != TP_OK) {
+        tp_merge_free(m);
+        return rc;
+    }
+    tp_merge_join_names(m);
+    rc = tp_merge_ids_give(m, err);
+    if (rc != TP_OK) {
         tp_merge_free(m);
         return rc;
     }

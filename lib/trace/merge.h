@@ -4,9 +4,9 @@
  * Each rank has its process 4037, its GPU 0 and its stream 7. This gives every process
  * and thread of every stream ids that are its own in the download, for both formats,
  * and collects the names that the metadata events of the sources gave them. A plan of
- * one stream leaves pids and tids as they are. The result depends on the indexes and
- * their order only. Immutable after tp_merge_new(); it borrows the indexes and the
- * infos, which must outlive it.
+ * one stream leaves pids and tids as they are. Streams of one process share its pid.
+ * The result depends on the indexes and their order only. Immutable after
+ * tp_merge_new(); it borrows the indexes and the infos, which must outlive it.
  */
 #ifndef TP_TRACE_MERGE_H
 #define TP_TRACE_MERGE_H
@@ -33,6 +33,8 @@ struct tp_merge_process {
     struct tp_id pid;  /* in Chrome JSON */
     int32_t number;    /* in Perfetto: 1 to INT32_MAX, unique */
     uint32_t stream;   /* place in the plan */
+    size_t owner;      /* place of the process that it is: its own, or that of another
+                          stream, which then gives pid, number and name */
     char *name;        /* process_name */
     char *labels;      /* process_labels */
     bool has_metadata; /* the source has metadata events for this pid */

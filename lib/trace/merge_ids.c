@@ -10,11 +10,14 @@
 #include "base/err.h"
 #include "base/strmap.h"
 #include "trace/merge.h"
+#include "trace/merge_join.h"
 #include "trace/stream_index.h"
 #include "trace/trace_info.h"
 
 #define PID_STEP INT64_C(10000000)
 #define SYNTHETIC_FROM 1000000000
+#define JOINED_FROM 1500000000 /* of threads that share a process and have no number */
+#define JOINED_MAX 500000000
 #define LANE_STEP INT64_C(1000000)
 #define SORT_STEP INT64_C(100000) /* most processes of a stream in their order */
 
@@ -92,6 +95,8 @@ static int give_pids(struct tp_merge *m, struct tp_err *err)
     for (size_t i = 0; rc == TP_OK && i < m->n_processes; i++) {
         struct tp_merge_process *p = &m->processes[i];
 
+        if (tp_merge_is_joined(m, i))
+            continue;
         if (m->is_merged)
             rc = give_pid(m, p, &set, err);
         else
@@ -99,6 +104,17 @@ static int give_pids(struct tp_merge *m, struct tp_err *err)
     }
     tp_strmap_fini(&set.used);
     return rc;
+}
+
+/* What is one process with another has its ids. */
+static void share_ids(struct tp_merge *m)
+{
+    for (size_t i = 0; i < m->n_processes; i++) {
+        const struct tp_merge_process *owner = &m->processes[m->processes[i].owner];
+
+        m->processes[i].pid = owner->pid;
+        m->processes[i].number = owner->number;
+    }
 }
 
 /* Pids for Perfetto: first those that can stay, so that a synthetic one takes none. */
@@ -110,7 +126,8 @@ static int give_numbers(struct tp_merge *m, struct tp_err *err)
     for (size_t i = 0; rc == TP_OK && i < m->n_processes; i++) {
         struct tp_merge_process *p = &m->processes[i];
 
-        if (!fits_perfetto(&p->source) || is_used(&set, p->source.number))
+        if (!fits_perfetto(&p->source) || is_used(&set, p->source.number) ||
+            tp_merge_is_joined(m, i))
             continue;
         p->number = (int32_t)p->source.number;
         rc = use(&set, p->number, err);
@@ -119,7 +136,7 @@ static int give_numbers(struct tp_merge *m, struct tp_err *err)
         struct tp_merge_process *p = &m->processes[i];
         int64_t wanted = p->source.kind == TP_ID_NUMBER ? p->source.number : -1;
 
-        if (p->number != 0)
+        if (p->number != 0 || tp_merge_is_joined(m, i))
             continue;
         if (wanted <= 0 || wanted > INT32_MAX)
             wanted = set.next;
@@ -148,6 +165,12 @@ static void give_thread_numbers(struct tp_merge *m)
 
         if (i > 0 && t->process != t[-1].process)
             next = SYNTHETIC_FROM;
+        if (tp_merge_is_joined(m, t->process)) {
+            t->number = fits_perfetto(&t->tid)
+                            ? (int32_t)t->tid.number
+                            : JOINED_FROM + (int32_t)(i % JOINED_MAX);
+            continue;
+        }
         if (fits_perfetto(&t->source)) {
             t->number = (int32_t)t->source.number;
             continue;
@@ -191,8 +214,55 @@ static int give_lane(struct tp_merge *m, struct tp_merge_thread *t, struct numbe
     return rc;
 }
 
-/* Tids for Chrome JSON: lane 0 has that of the source. */
-static int give_tids(struct tp_merge *m, struct tp_err *err)
+/* The tid of a thread, of any lane, of a process that it shares with another stream. A
+ * number that the other one has is moved as those of lanes are. */
+static int give_joined(struct tp_merge *m, struct tp_merge_thread *t,
+                       struct numbers *set, int64_t *step, struct tp_err *err)
+{
+    const struct tp_str text = t->source.text;
+    int rc;
+
+    if (t->lane > 0)
+        return give_lane(m, t, set, step, err);
+    if (t->source.kind == TP_ID_NUMBER && is_used(set, t->source.number))
+        return give_lane_number(m, t, set, step, err);
+    if (t->source.kind != TP_ID_TEXT) {
+        t->tid = t->source;
+        return t->source.kind == TP_ID_NONE ? TP_OK : use(set, t->tid.number, err);
+    }
+    rc = FORMAT(&t->text, err, "%.*s (%s)", (int)text.len, text.len > 0 ? text.ptr : "",
+                m->markers[m->processes[t->process].stream]);
+    if (rc == TP_OK)
+        t->tid = (struct tp_id){.kind = TP_ID_TEXT, .text = tp_str_of(t->text)};
+    return rc;
+}
+
+/* The numbers that other streams of the same process have given to their threads. */
+static int use_shared(const struct tp_merge *m, size_t process, struct numbers *set,
+                      struct tp_err *err)
+{
+    size_t owner = m->processes[process].owner;
+    int rc = TP_OK;
+
+    for (size_t p = 0; p < m->n_processes; p++) {
+        size_t stream = m->processes[p].stream;
+
+        if (p == process || m->processes[p].owner != owner)
+            continue;
+        for (size_t i = m->first_thread[stream];
+             rc == TP_OK && i < m->first_thread[stream + 1]; i++) {
+            const struct tp_merge_thread *t = &m->threads[i];
+
+            if (t->process == p && t->tid.kind == TP_ID_NUMBER)
+                rc = use(set, t->tid.number, err);
+        }
+    }
+    return rc;
+}
+
+/* Tids for Chrome JSON: lane 0 has that of the source. Those of processes that share
+ * their pid come behind those of the owners. */
+static int give_some_tids(struct tp_merge *m, bool is_joined, struct tp_err *err)
 {
     struct numbers set = {.next = SYNTHETIC_FROM};
     int64_t step = 0;
@@ -202,19 +272,33 @@ static int give_tids(struct tp_merge *m, struct tp_err *err)
         struct tp_merge_thread *t = &m->threads[i];
         bool is_same_process = i > 0 && t->process == t[-1].process;
 
+        if (tp_merge_is_joined(m, t->process) != is_joined)
+            continue;
         if (!is_same_process) {
             tp_strmap_fini(&set.used);
             set.used = (struct tp_strmap){0};
+            rc = is_joined ? use_shared(m, t->process, &set, err) : TP_OK;
         }
         if (!is_same_process || tp_merge_compare_ids(&t->source, &t[-1].source) != 0)
             step = 0;
-        if (t->lane == 0)
+        if (rc != TP_OK)
+            break;
+        if (is_joined)
+            rc = give_joined(m, t, &set, &step, err);
+        else if (t->lane == 0)
             t->tid = t->source;
         else
             rc = give_lane(m, t, &set, &step, err);
     }
     tp_strmap_fini(&set.used);
     return rc;
+}
+
+static int give_tids(struct tp_merge *m, struct tp_err *err)
+{
+    int rc = give_some_tids(m, false, err);
+
+    return rc == TP_OK ? give_some_tids(m, true, err) : rc;
 }
 
 static int make_label(const struct tp_merge_stream *s, char **out, struct tp_err *err)
@@ -308,6 +392,7 @@ int tp_merge_ids_give(struct tp_merge *m, struct tp_err *err)
         (rc = give_numbers(m, err)) != TP_OK || (rc = give_tids(m, err)) != TP_OK ||
         (rc = give_sort_indexes(m, err)) != TP_OK)
         return rc;
+    share_ids(m);
     give_thread_numbers(m);
     return TP_OK;
 }

@@ -96,10 +96,14 @@ static struct tp_str thread_name(const struct tp_merge_thread *t, struct tp_buf 
     return (struct tp_str){b->data, b->len};
 }
 
-static uint64_t process_uuid(const struct tp_merge *m, size_t stream, size_t process)
+/* Of a process that has its pid from that of another stream: the uuid of that one. Two
+ * uuids with one pid would be a pid that was used again. */
+static uint64_t process_uuid(const struct tp_merge *m, size_t process)
 {
+    size_t owner = m->processes[process].owner, stream = m->processes[owner].stream;
+
     return tp_pf_uuid(TP_PF_KIND_PROCESS, m->streams[stream].index->stream_no,
-                      (uint32_t)(process - m->first_process[stream]), 0);
+                      (uint32_t)(owner - m->first_process[stream]), 0);
 }
 
 static int write_processes(const struct tp_merge *m, size_t stream, struct tp_buf *name,
@@ -112,12 +116,12 @@ static int write_processes(const struct tp_merge *m, size_t stream, struct tp_bu
          rc == TP_OK && i < m->first_process[stream + 1]; i++) {
         const struct tp_merge_process *p = &m->processes[i];
         struct tp_pf_descriptor d = {.kind = TP_PF_KIND_PROCESS,
-                                     .uuid = process_uuid(m, stream, i),
+                                     .uuid = process_uuid(m, i),
                                      .has_process = true,
                                      .shown_pid = p->number,
                                      .pid = &p->source};
 
-        d.process_name = process_name(m, p, name, err, &rc);
+        d.process_name = process_name(m, &m->processes[p->owner], name, err, &rc);
         /* What a single stream said stays as it was; several need ranks. */
         d.own_name = m->is_merged ? d.process_name : tp_str_of(p->name);
         if (rc == TP_OK)
@@ -135,7 +139,7 @@ static int write_thread(const struct tp_merge *m, size_t stream,
     const struct tp_merge_thread *first = tp_merge_thread(m, p, &t->source, 0);
     struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK,
                                  .uuid = t->uuid,
-                                 .parent_uuid = process_uuid(m, stream, t->process),
+                                 .parent_uuid = process_uuid(m, t->process),
                                  .pid = &p->source,
                                  .tid = &t->source,
                                  .lane = t->lane};
@@ -185,7 +189,7 @@ static int write_counters(const struct tp_merge *m, size_t stream, struct tp_buf
         struct tp_pf_descriptor d = {
             .kind = TP_PF_KIND_SERIES,
             .uuid = s->uuid,
-            .parent_uuid = process_uuid(m, stream, (size_t)(p - m->processes)),
+            .parent_uuid = process_uuid(m, (size_t)(p - m->processes)),
             .pid = &s->pid,
             .tid = &s->tid,
             .series = {s->series.ptr == NULL ? "" : s->series.ptr, s->series.len}};

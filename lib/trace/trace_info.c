@@ -117,6 +117,8 @@ static void write_who(struct tp_json_doc *d, const struct tp_producer_info *p)
         tp_json_doc_member_i64(d, "pid", p->pid);
     member_text(d, "backend", p->backend);
     member_text(d, "device", p->device);
+    member_text(d, "joined_with", p->joined_with);
+    member_text(d, "join_note", p->join_note);
 }
 
 static void write_types(struct tp_json_doc *d, const struct tp_producer_info *p)

@@ -40,6 +40,10 @@ struct tp_producer_info {
     int64_t pid;           /* as the producer sees itself */
     struct tp_str backend; /* of the distributed job: "nccl" */
     struct tp_str device;
+    uint32_t process_no; /* equal for producers that are one process; 0 = by itself */
+    int64_t process_pid; /* the pid of that process in its events; 0 = not known */
+    struct tp_str joined_with; /* the id of another producer of this process */
+    struct tp_str join_note;   /* where they disagree, or why they were not joined */
     struct tp_counts counts;
     const struct tp_type_count *types; /* the same by type, as far as known */
     size_t n_types;

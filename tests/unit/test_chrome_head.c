@@ -122,6 +122,46 @@ static void test_several_sources_stand_at_their_producers(void **state)
     json_object_put(o);
 }
 
+static void test_streams_of_one_process_are_one_source(void **state)
+{
+    const struct tp_producer_info p[] = {
+        {.id = STR("n"), .has_rank = true, .rank = 1, .process_no = 7},
+        {.id = STR("k"),
+         .kind = STR("kineto"),
+         .has_rank = true,
+         .rank = 1,
+         .world_size = 2,
+         .backend = STR("pytorch"),
+         .process_no = 7}};
+    struct json_object *o, *info;
+
+    (void)state;
+    indexes[0].n_members = 0; /* a library's stream has none */
+    o = head_of(p, 2);
+    info = get(o, "distributedInfo");
+    assert_non_null(get(o, "a \"key\""));
+    assert_int_equal(number(info, "rank"), 1);
+    assert_int_equal(number(info, "world_size"), 2); /* the other one knows it */
+    assert_int_equal(json_object_array_length(get(info, "pg\"x")), 1);
+    assert_null(json_object_object_get(info, "backend")); /* it is not of the job */
+    json_object_put(o);
+    indexes[0].n_members = 4;
+}
+
+static void test_a_disputed_rank_is_no_rank(void **state)
+{
+    const struct tp_producer_info p[] = {
+        {.id = STR("n"), .has_rank = true, .rank = 3, .process_no = 7},
+        {.id = STR("k"), .has_rank = true, .rank = 5, .process_no = 7}};
+    struct json_object *o = head_of(p, 2);
+    struct json_object *info = get(o, "distributedInfo");
+
+    (void)state;
+    assert_null(json_object_object_get(info, "rank"));
+    assert_int_equal(json_object_array_length(get(info, "ranks")), 2);
+    json_object_put(o);
+}
+
 static void test_a_rank_that_nobody_knows_is_not_invented(void **state)
 {
     const struct tp_producer_info p = {.id = STR("p")};
@@ -191,6 +231,8 @@ int main(void)
         cmocka_unit_test(test_one_source_keeps_its_members),
         cmocka_unit_test(test_the_rank_of_the_producer_counts),
         cmocka_unit_test(test_several_sources_stand_at_their_producers),
+        cmocka_unit_test(test_streams_of_one_process_are_one_source),
+        cmocka_unit_test(test_a_disputed_rank_is_no_rank),
         cmocka_unit_test(test_a_rank_that_nobody_knows_is_not_invented),
         cmocka_unit_test(test_large_members_of_a_merge_are_left_out_and_said_so),
         cmocka_unit_test(test_each_allocation_fails_cleanly),

@@ -169,14 +169,15 @@ static void write_flow(uint32_t stream_no, struct tp_buf *out)
     tp_pf_writer_free(w);
 }
 
-/* A line for each event that a download of n streams is when it is posted. */
-static void read_back(size_t n, char *lines, size_t room)
+/* A line for each event that a download of n streams, of one process if that has a
+ * number, is when it is posted. */
+static void read_back(size_t n, uint32_t process_no, char *lines, size_t room)
 {
     struct tp_index_track own[] = {
         {.uuid = tp_pf_track_uuid(3, 0, 0), .pid = NUM(4037), .tid = NUM(7)},
         {.uuid = tp_pf_track_uuid(4, 0, 0), .pid = NUM(4037), .tid = NUM(7)}};
     struct tp_stream_index indexes[] = {ix, ix};
-    const struct tp_producer_info ranks[] = {producer, {.has_rank = true, .rank = 9}};
+    struct tp_producer_info ranks[] = {producer, {.has_rank = true, .rank = 9}};
     const struct tp_merge_stream streams[] = {{&indexes[0], &ranks[0]},
                                               {&indexes[1], &ranks[1]}};
     const struct tp_pf_reader_opts opts = {0};
@@ -193,6 +194,8 @@ static void read_back(size_t n, char *lines, size_t room)
         indexes[i].tracks = &own[i];
         indexes[i].n_tracks = 1;
         indexes[i].n_series = 0;
+        ranks[i].process_no = process_no;
+        ranks[i].process_pid = 4037;
     }
     assert_int_equal(tp_merge_new(streams, n, &m, NULL), TP_OK);
     for (size_t i = 0; i < n; i++) {
@@ -219,7 +222,7 @@ static void test_a_download_posted_back_has_the_names_of_its_source(void **state
     char lines[512];
 
     (void)state;
-    read_back(1, lines, sizeof(lines));
+    read_back(1, 0, lines, sizeof(lines));
     assert_string_equal(lines, "M process_name 4037/0 python\ns f 4037/7 \n");
 }
 
@@ -228,11 +231,22 @@ static void test_the_ranks_of_a_merge_posted_back_stay_apart(void **state)
     char lines[512];
 
     (void)state;
-    read_back(2, lines, sizeof(lines));
+    read_back(2, 0, lines, sizeof(lines));
     assert_string_equal(lines, "M process_name 4037/0 rank 2: python (CPU)\n"
                                "s f 4037/3298534883335 \n"
                                "M process_name 10004037/0 rank 9: python (CPU)\n"
                                "s f 10004037/4398046511111 \n");
+}
+
+static void test_streams_of_one_process_have_one_track_for_it(void **state)
+{
+    char lines[512];
+
+    (void)state;
+    read_back(2, 1, lines, sizeof(lines));
+    assert_string_equal(lines, "M process_name 4037/0 rank 2: python (CPU)\n"
+                               "s f 4037/3298534883335 \n"
+                               "s f 4037/4398046511111 \n");
 }
 
 static void test_each_allocation_fails_cleanly(void **state)
@@ -267,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_the_description_is_json_in_a_private_packet),
         cmocka_unit_test(test_a_download_posted_back_has_the_names_of_its_source),
         cmocka_unit_test(test_the_ranks_of_a_merge_posted_back_stay_apart),
+        cmocka_unit_test(test_streams_of_one_process_have_one_track_for_it),
         cmocka_unit_test(test_each_allocation_fails_cleanly),
     };
 
