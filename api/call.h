@@ -115,6 +115,7 @@ struct tp_call {
     struct tp_str target; /* as in the request line: path?query, not decoded */
     struct tp_str headers[TP_HEADERS]; /* absent: ptr NULL */
     struct tp_str peer; /* who calls, for logs: "127.0.0.1", "uid 1000" */
+    int32_t peer_pid;   /* of a unix socket, as the kernel says; 0 = not known */
     bool has_body;      /* Content-Length above 0, or chunked */
     bool has_content_length;
     uint64_t content_length;

@@ -15,13 +15,14 @@
 #include "api/problem.h"
 #include "api/service.h"
 #include "api/sync_json.h"
+#include "base/process_key.h"
 #include "core/limits.h"
 #include "engine/jobs.h"
 #include "engine/problem.h"
 
-static const char *const fields[] = {"job",        "name",         "kind", "rank",
-                                     "world_size", "host",         "pid",  "backend",
-                                     "device",     "capabilities", NULL};
+static const char *const fields[] = {"job",        "name",         "kind",    "rank",
+                                     "world_size", "host",         "pid",     "backend",
+                                     "device",     "capabilities", "process", NULL};
 
 static void write_producer(struct tp_json_out *o, const struct tp_producer_view *p)
 {
@@ -88,6 +89,7 @@ static void read_producer(struct tp_json_in *in, const struct tp_limits *limits,
     r->host = tp_json_in_str(in, root, "", "host");
     r->backend = tp_json_in_str(in, root, "", "backend");
     r->device = tp_json_in_str(in, root, "", "device");
+    r->process = tp_json_in_str(in, root, "", "process");
     r->rank = -1;
     r->pid = -1;
     if (tp_json_in_has(root, "rank"))
@@ -120,6 +122,7 @@ void tp_rest_register_producer(struct tp_call *call)
     struct tp_producer_request request = {0};
     struct tp_producer_list *list = NULL;
     struct tp_problem problem = {0};
+    char key[TP_PROCESS_KEY_BYTES];
     struct tp_json_in in = {0};
     struct tp_err err = {0};
     int rc;
@@ -132,6 +135,9 @@ void tp_rest_register_producer(struct tp_call *call)
         tp_problem_body(call, &in);
         goto out;
     }
+    /* On a unix socket the kernel says who it is, whatever it says itself. */
+    if (call->peer_pid > 0 && tp_process_key(call->peer_pid, key))
+        request.process = tp_str_of(key);
     rc = tp_engine_producer_register(call->service->engine, &request, call->now, &list,
                                      &problem, &err);
     if (rc != TP_OK) {

@@ -61,6 +61,8 @@ static void write_identity(struct tp_json_out *o, const struct tp_identity_view 
         tp_json_out_i64(o, "pid", who->pid);
     write_text_if(o, "backend", who->backend);
     write_text_if(o, "device", who->device);
+    write_text_if(o, "joined_with", who->joined_with);
+    write_text_if(o, "join_note", who->join_note);
 }
 
 static void write_clock(struct tp_json_out *o, const struct tp_member_view *m)

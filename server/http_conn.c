@@ -44,6 +44,7 @@ void tp_conn_target(struct tp_conn *c, const char *target)
         c->target.len = 0; /* refused as an empty address */
     c->call.target = (struct tp_str){c->target.data, c->target.len};
     c->call.peer = tp_str_of(c->peer == NULL ? "unknown" : c->peer->name);
+    c->call.peer_pid = c->peer_pid;
 }
 
 static enum tp_method method_of(const char *method)

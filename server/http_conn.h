@@ -37,6 +37,7 @@ struct tp_conn {
     struct tp_http_loop *loop;
     struct tp_peer *peer;
     bool is_unix;
+    int32_t peer_pid;        /* who connected to the unix socket; 0 = not known */
     bool is_over_limit;      /* its first request is answered by 503, because of */
     bool is_over_peer_limit; /* ... this limit, or that of all connections */
     int fd;

@@ -65,7 +65,7 @@ struct tp_http_loop {
     _Atomic bool is_idle; /* no request was running at the last look since then */
 };
 
-static void name_peer(const struct tp_conn *c, char *out, size_t n)
+static void name_peer(struct tp_conn *c, char *out, size_t n)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -75,8 +75,10 @@ static void name_peer(const struct tp_conn *c, char *out, size_t n)
 
     snprintf(out, n, "unknown");
     if (c->is_unix) {
-        if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-            snprintf(out, n, "uid %u", cred.uid);
+        if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+            return;
+        snprintf(out, n, "uid %u", cred.uid);
+        c->peer_pid = cred.pid;
     } else if (addr != NULL && addr->sa_family == AF_INET) {
         inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)addr)->sin_addr,
                   out, (socklen_t)n);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/process_key.h"
 #include "engine/engine.h"
 #include "server/clock.h"
 #include "server/kineto_folder.h"
@@ -80,8 +81,12 @@ static void describe(struct tp_kineto_collector *c, const struct tp_kineto_task 
 {
     struct tp_kineto_description description = {.rank = -1};
     struct tp_kineto_process process;
+    char key[TP_PROCESS_KEY_BYTES] = "";
 
     tp_kineto_process_read(task->pid, task->uid, &process);
+    if (task->pid > 0)
+        tp_process_key(task->pid, key);
+    description.process = tp_str_of(key);
     description.job = tp_str_of(process.job);
     description.rank = process.rank;
     description.world_size = process.world_size;

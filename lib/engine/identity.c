@@ -20,7 +20,8 @@ int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from
                      struct tp_err *err)
 {
     size_t n = from->producer_id.len + from->name.len + from->kind.len +
-               from->host.len + from->backend.len + from->device.len + 6;
+               from->host.len + from->backend.len + from->device.len +
+               from->process.len + 7;
     char *block = malloc(n), *p = block;
 
     if (block == NULL)
@@ -32,6 +33,7 @@ int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from
     who->host = put(&p, from->host);
     who->backend = put(&p, from->backend);
     who->device = put(&p, from->device);
+    who->process = put(&p, from->process);
     who->rank = from->rank;
     who->pid = from->pid;
     who->world_size = from->world_size;
@@ -58,6 +60,7 @@ struct tp_row_identity tp_identity_row(const struct tp_identity *who)
         .rank = who->rank,
         .pid = who->pid,
         .world_size = who->world_size,
+        .process = tp_str_of(who->process),
     };
 }
 
@@ -74,5 +77,8 @@ struct tp_identity_view tp_identity_view(const struct tp_identity *who,
         .rank = who->rank,
         .pid = who->pid,
         .world_size = who->world_size,
+        .process = tp_pool_text(pool, who->process),
+        .joined_with = "",
+        .join_note = "",
     };
 }

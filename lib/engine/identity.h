@@ -20,7 +20,8 @@ struct tp_identity {
     int64_t rank;
     int64_t pid;
     uint32_t world_size;
-    char *block; /* what the texts live in */
+    const char *process; /* base/process_key.h; "" = not known */
+    char *block;         /* what the texts live in */
 };
 
 /* Copy from a row or request. TP_ENOMEM: nothing changed. */

@@ -247,7 +247,8 @@ int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
     char job[24], name[48];
     struct tp_producer_request request = {.kind = tp_str_of("kineto"),
                                           .rank = description->rank,
-                                          .world_size = description->world_size};
+                                          .world_size = description->world_size,
+                                          .process = description->process};
     struct tp_kineto_link *link;
     struct tp_producer *p;
     int rc = TP_OK;

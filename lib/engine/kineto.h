@@ -85,6 +85,7 @@ struct tp_kineto_description {
     struct tp_str job; /* a name that is no job name is not used */
     int64_t rank;
     uint32_t world_size;
+    struct tp_str process; /* base/process_key.h */
 };
 
 /*

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "core/filter.h"
+#include "engine/join.h"
 #include "engine/life.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
@@ -291,6 +292,7 @@ int tp_make_view(const struct tp_trace *t, enum tp_view_mode mode,
     } else {
         view_ends(t, v);
     }
+    tp_join_view(v);
     if (tp_pool_has_failed(v->pool)) {
         tp_trace_view_free(v);
         return tp_fail(err, TP_ENOMEM, "no memory for a view of trace %s", t->id);

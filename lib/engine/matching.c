@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "engine/join.h"
 #include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/objects.h"
@@ -34,17 +35,18 @@ uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now)
     return now.mono_ns > p->seen_mono_ns ? now.mono_ns - p->seen_mono_ns : 0;
 }
 
-bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,
-              struct tp_now now, char *reason)
+bool tp_match(const struct tp_engine *e, const struct tp_spec *spec,
+              const struct tp_producer *p, struct tp_now now, char *reason)
 {
     uint64_t silent_ns = tp_match_silent_ns(p, now);
+    int64_t rank = spec->n_ranks == 0 ? p->who.rank : tp_join_rank(e, p);
 
     reason[0] = '\0';
-    if (!has_rank(spec, p->who.rank) && p->who.rank < 0)
+    if (!has_rank(spec, rank) && rank < 0)
         snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: it has no rank");
-    else if (!has_rank(spec, p->who.rank))
+    else if (!has_rank(spec, rank))
         snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: rank %lld",
-                 (long long)p->who.rank);
+                 (long long)rank);
     else if (!has_text(spec->hosts, spec->n_hosts, p->who.host, p->who.host))
         snprintf(reason, TP_MATCH_REASON_BYTES, "not selected: host %s",
                  p->who.host[0] == '\0' ? "unknown" : p->who.host);
@@ -65,7 +67,7 @@ static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now n
 
     if (rc != TP_OK)
         return rc;
-    (*out)->state = tp_match(&t->spec, p, now, (*out)->reason) &&
+    (*out)->state = tp_match(t->engine, &t->spec, p, now, (*out)->reason) &&
                             tp_kineto_can(t, p, (*out)->reason)
                         ? TP_MEMBER_WAITING
                         : TP_MEMBER_UNMATCHED;
@@ -114,7 +116,7 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
     int rc = TP_OK;
 
     if (t == NULL || t->session.state == TP_SESSION_STOPPING || p->member != NULL ||
-        !tp_match(&t->spec, p, now, reason) || !tp_kineto_can(t, p, reason))
+        !tp_match(t->engine, &t->spec, p, now, reason) || !tp_kineto_can(t, p, reason))
         return TP_OK;
     m = tp_member_find(t, p->who.id);
     if (m != NULL && m->kineto.phase == TP_KINETO_PHASE_SETTLED)

@@ -106,7 +106,10 @@ static int check_request(struct tp_engine *e, const struct tp_producer_request *
     const struct {
         const char *field;
         struct tp_str text;
-    } labels[] = {{"host", r->host}, {"backend", r->backend}, {"device", r->device}};
+    } labels[] = {{"host", r->host},
+                  {"backend", r->backend},
+                  {"device", r->device},
+                  {"process", r->process}};
     int rc =
         tp_check_text("name", r->name, "producer name", NAME_MAX_BYTES, problem, err);
 
@@ -261,6 +264,7 @@ static struct tp_row_identity identity_of(const struct tp_producer_request *r)
         .rank = r->rank,
         .pid = r->pid,
         .world_size = r->world_size,
+        .process = r->process,
     };
 }
 

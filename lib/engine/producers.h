@@ -36,6 +36,7 @@ struct tp_producer_request {
     struct tp_str backend;
     struct tp_str device;
     struct tp_str capabilities_json; /* JSON text, kept; empty = none */
+    struct tp_str process;           /* base/process_key.h; empty = not known */
 };
 
 /* A producer. Texts belong to the list; "" = absent. */

@@ -1,5 +1,6 @@
 #include "engine/source_rank.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -63,6 +64,22 @@ void tp_source_says_index(struct tp_source_says *says, const struct tp_stream_in
 {
     for (size_t i = 0; i < ix->n_members; i++)
         tp_source_says_member(says, ix->members[i].key, ix->members[i].json);
+}
+
+bool tp_source_disagrees(const struct tp_source_says *says,
+                         const struct tp_identity *who, char *out, size_t size)
+{
+    if (says->rank >= 0 && who->rank >= 0 && says->rank != who->rank) {
+        snprintf(out, size, "its file says rank %lld, its process was started as %lld",
+                 (long long)says->rank, (long long)who->rank);
+        return true;
+    }
+    if (says->world_size == 0 || who->world_size == 0 ||
+        says->world_size == who->world_size)
+        return false;
+    snprintf(out, size, "its file says world size %u, its process was started with %u",
+             says->world_size, who->world_size);
+    return true;
 }
 
 int tp_source_fill_in(const struct tp_source_says *says, struct tp_identity *who,

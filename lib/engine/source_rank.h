@@ -8,6 +8,8 @@
 #ifndef TP_ENGINE_SOURCE_RANK_H
 #define TP_ENGINE_SOURCE_RANK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/str.h"
@@ -34,6 +36,14 @@ void tp_source_says_member(struct tp_source_says *says, struct tp_str key,
 /* The same for all members of an index. */
 void tp_source_says_index(struct tp_source_says *says,
                           const struct tp_stream_index *ix);
+
+/*
+ * Whether the rank or world size that was said is not the one of an identity.
+ *
+ * out, size  set to a sentence about it if so.
+ */
+bool tp_source_disagrees(const struct tp_source_says *says,
+                         const struct tp_identity *who, char *out, size_t size);
 
 /*
  * Fill in what is not known of an identity.

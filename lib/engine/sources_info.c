@@ -82,6 +82,10 @@ static void take_identity(const struct tp_identity_view *who,
     out->pid = who->pid < 0 ? 0 : who->pid;
     out->backend = tp_str_of(who->backend);
     out->device = tp_str_of(who->device);
+    out->process_no = who->process_no;
+    out->process_pid = who->process_pid;
+    out->joined_with = tp_str_of(who->joined_with);
+    out->join_note = tp_str_of(who->join_note);
 }
 
 static const struct tp_member_view *member_of(const struct tp_trace_view *v,

@@ -35,9 +35,15 @@ struct tp_identity_view {
     const char *host;
     const char *backend;
     const char *device;
-    int64_t rank;
+    int64_t rank; /* its own, or that of who it is one process with */
     int64_t pid;
-    uint32_t world_size;
+    uint32_t world_size; /* likewise */
+    const char *process; /* base/process_key.h; "" = not known */
+    /* What join.h found out; 0 and "" where it was not asked or there is nothing. */
+    uint32_t process_no;     /* equal for all that are one process; from 1 */
+    int64_t process_pid;     /* the pid that this process has in its events; 0 */
+    const char *joined_with; /* the id of another producer of this process */
+    const char *join_note;   /* where they disagree, or why they were not joined */
 };
 
 /* A registered producer and this trace. */

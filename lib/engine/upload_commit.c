@@ -236,6 +236,9 @@ static int learn_sender(struct tp_upload *u, struct tp_err *err)
 
     if (u->kind != TP_UPLOAD_FILE || s->state != TP_STREAM_HIDDEN)
         return TP_OK;
+    /* Who posts a file may know better than it; of a process of Kineto nobody does. */
+    if (strcmp(s->who.kind, "kineto") == 0)
+        tp_source_disagrees(&u->says, &s->who, s->reason, sizeof(s->reason));
     return tp_source_fill_in(&u->says, &s->who, err);
 }
 

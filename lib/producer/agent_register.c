@@ -59,7 +59,8 @@ static bool register_types(struct tp_agent *a)
 static bool register_producer(struct tp_agent *a)
 {
     a->call_body.len = 0;
-    return tp_wire_write_producer(&a->settings, &a->call_body, NULL) == TP_OK &&
+    return tp_wire_write_producer(&a->settings, !a->hides_process, &a->call_body,
+                                  NULL) == TP_OK &&
            send_call(a, TP_CALL_PRODUCER, "/v1/producers");
 }
 
@@ -153,6 +154,9 @@ void tp_agent_registered(struct tp_agent *a, const struct tp_link_reply *reply,
             take_producer(a, reply->body, now_ns);
     } else if (call == TP_CALL_TYPES && is_final(reply->status)) {
         take_types_refused(a, reply, now_ns);
+    } else if (call == TP_CALL_PRODUCER && !a->hides_process &&
+               tp_str_is(tp_wire_problem(reply->body), "unknown-field")) {
+        a->hides_process = true; /* an older service: once more without it */
     } else {
         tp_agent_failed(a, TP_LINK_REPORT, reply, now_ns);
     }

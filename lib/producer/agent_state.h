@@ -70,6 +70,7 @@ struct tp_agent {
     struct tp_backoff backoff[TP_LINK_CHANNELS];
     uint64_t retry_ns[TP_LINK_CHANNELS]; /* not before */
     bool is_trouble_told;
+    bool hides_process;   /* the service does not know keys of processes */
     bool is_leaving_told; /* the service knows that we leave, or never will */
 
     /* Clock */

@@ -238,6 +238,7 @@ static void load_name(struct load *l)
 
     load_text(l, &s->name, l->given.name, "NAME", NAME_MAX_BYTES);
     s->pid = getpid();
+    tp_process_key(0, s->process);
     if (gethostname(host, sizeof(host) - 1) != 0)
         host[0] = '\0';
     set_text(l, &s->host, host);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/process_key.h"
 #include "producer/launcher.h"
 
 struct tp_err;
@@ -30,7 +31,8 @@ struct tp_settings {
     int64_t rank; /* -1 = not known */
     uint32_t world_size;
     int64_t pid;
-    size_t ring_bytes; /* a power of two */
+    char process[TP_PROCESS_KEY_BYTES]; /* "" = not known */
+    size_t ring_bytes;                  /* a power of two */
     size_t rings_bytes_max;
     size_t backlog_bytes;
     bool blocks_when_full;

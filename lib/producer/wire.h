@@ -101,9 +101,15 @@ const char *tp_order_name(enum tp_order_kind kind);
 int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
                          struct tp_err *err);
 
-/* Append the body that registers a producer. Errors as tp_wire_write_report(). */
-int tp_wire_write_producer(const struct tp_settings *s, struct tp_buf *out,
-                           struct tp_err *err);
+/*
+ * Append the body that registers a producer.
+ *
+ * has_process  the service takes the key of the process; an older one refuses it.
+ *
+ * Errors as tp_wire_write_report().
+ */
+int tp_wire_write_producer(const struct tp_settings *s, bool has_process,
+                           struct tp_buf *out, struct tp_err *err);
 
 /* Append the body that registers n types of a job. Errors as tp_wire_write_report(). */
 int tp_wire_write_types(const char *job, const struct tp_type_spec *types, size_t n,

@@ -158,8 +158,8 @@ int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
     return tp_json_doc_end(&d);
 }
 
-int tp_wire_write_producer(const struct tp_settings *s, struct tp_buf *out,
-                           struct tp_err *err)
+int tp_wire_write_producer(const struct tp_settings *s, bool has_process,
+                           struct tp_buf *out, struct tp_err *err)
 {
     struct tp_json_doc d;
 
@@ -176,6 +176,8 @@ int tp_wire_write_producer(const struct tp_settings *s, struct tp_buf *out,
     tp_json_doc_member_i64(&d, "pid", s->pid);
     put_text(&d, "backend", s->backend);
     put_text(&d, "device", s->device);
+    if (has_process)
+        put_text(&d, "process", s->process);
     tp_json_doc_close(&d);
     return tp_json_doc_end(&d);
 }

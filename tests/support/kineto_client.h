@@ -30,6 +30,9 @@ struct kineto_client_options {
     unsigned process_ms;    /* to write a file */
     bool sends_context;     /* introduces itself first, as torch_npu does */
     bool is_quiet;          /* prints nothing */
+    bool writes_gpu;        /* a kernel on device 0 in each file */
+    unsigned writes_rank;   /* with writes_world: "distributedInfo" in each file */
+    unsigned writes_world;
 
     /* Misbehaviour. */
     unsigned late_reads;   /* so many answers are not read in time */

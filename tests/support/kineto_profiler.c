@@ -130,6 +130,23 @@ static void write_events(struct kineto_client *c, FILE *f)
                 "\"tid\":%d,\"ts\":%.3f,\"dur\":2.500,\"args\":{\"External id\":%u}}",
                 i % 2 == 0 ? "cpu_op" : "user_annotation",
                 i % 2 == 0 ? "aten::mm" : "step", i, pid, pid, ts + 10.0 * i, i);
+    if (c->o.writes_gpu)
+        fprintf(f,
+                ",\n{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,"
+                "\"tid\":7,\"ts\":%.3f,\"dur\":4.000,\"args\":{\"stream\":7}}",
+                ts);
+}
+
+/* On demand it comes behind the events, if there were collectives. */
+static void write_end(const struct kineto_client *c, FILE *f)
+{
+    fprintf(f, "\n],\n");
+    if (c->o.writes_world > 0)
+        fprintf(f,
+                "\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %u, "
+                "\"world_size\": %u, \"pg_count\": 1},\n",
+                c->o.writes_rank, c->o.writes_world);
+    fprintf(f, "\"traceName\": \"%s\"\n}\n", c->final);
 }
 
 static void write_file(struct kineto_client *c)
@@ -148,7 +165,7 @@ static void write_file(struct kineto_client *c)
                "\"baseTimeNanoseconds\": 1790857026000000000,\n\"traceEvents\": [\n");
     write_events(c, f);
     if (!c->o.writes_damage)
-        fprintf(f, "\n],\n\"traceName\": \"%s\"\n}\n", c->final);
+        write_end(c, f);
     fclose(f);
     remove(c->final);
     if (c->o.writes_link && symlink("/etc/passwd", c->final) == 0)

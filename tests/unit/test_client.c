@@ -120,6 +120,20 @@ static void test_a_batch_goes_again_under_its_number_until_it_is_taken(void **st
     rig_close(&rig);
 }
 
+/* One that does not know the key of a process refuses it, and is told nothing of it. */
+static void test_an_older_service_takes_the_producer_without_its_key(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, 400, PROBLEM("unknown-field"));
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, 200, NULL);
+    rig_start(&rig);
+    assert_int_equal(rig.service.n_asked[FAKE_PRODUCERS], 2);
+    rig_close(&rig);
+}
+
 static void test_a_refused_batch_is_counted_and_the_next_goes_on(void **state)
 {
     struct tp_stats s;
@@ -343,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_batch_goes_again_under_its_number_until_it_is_taken),
+        cmocka_unit_test(test_an_older_service_takes_the_producer_without_its_key),
         cmocka_unit_test(test_a_refused_batch_is_counted_and_the_next_goes_on),
         cmocka_unit_test(test_a_trace_that_takes_no_more_is_given_up),
         cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),

@@ -363,6 +363,53 @@ static void test_a_restart_goes_on_collecting(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
+/* The key makes the process one, also in the rows of a trace that has ended; its rank
+ * lets it be selected. */
+static void test_a_native_producer_lends_its_rank_by_key(void **state)
+{
+    struct rig *r = *state;
+    const uint32_t ranks[] = {6};
+    const struct tp_trace_request request = {.job = rig_str("default"),
+                                             .ranks = ranks,
+                                             .n_ranks = 1};
+    const struct tp_producer_request native = {.job = rig_str("default"),
+                                               .name = rig_str("n"),
+                                               .kind = rig_str("native"),
+                                               .rank = 6,
+                                               .world_size = 7,
+                                               .pid = 1,
+                                               .process = rig_str("boot/1/1/5")};
+    const struct tp_kineto_description d = {.rank = -1,
+                                            .process = rig_str("boot/1/1/5")};
+    struct tp_producer_list *list;
+    struct tp_kineto_task task;
+    struct tp_trace_view *v;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask(r, 1, IDLE);
+    tp_engine_kineto_run(r->engine, r->now);
+    assert_true(tp_engine_kineto_next_task(r->engine, &task));
+    assert_int_equal(
+        tp_engine_kineto_describe(r->engine, task.target, &d, r->now, NULL), TP_OK);
+    assert_int_equal(tp_engine_producer_register(r->engine, &native, r->now, &list,
+                                                 NULL, NULL),
+                     TP_OK);
+    tp_producer_list_free(list);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    v = rig_view(r, id);
+    assert_int_equal(v->n_matched, 2);
+    tp_trace_view_free(v);
+    assert_int_equal(rig_restart(r), TP_OK);
+    v = rig_view(r, id);
+    assert_int_equal(v->n_members, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(v->members[i].who.rank, 6);
+        assert_int_equal(v->members[i].who.world_size, 7);
+        assert_string_equal(v->members[i].who.joined_with, v->members[1 - i].who.id);
+    }
+    tp_trace_view_free(v);
+}
+
 static void test_processes_that_are_gone_are_forgotten(void **state)
 {
     struct rig *r = *state;
@@ -448,6 +495,7 @@ int main(void)
         TEST(test_what_the_driver_cannot_do_is_told),
         TEST(test_a_cancelled_trace_is_not_delivered),
         TEST(test_a_restart_goes_on_collecting),
+        TEST(test_a_native_producer_lends_its_rank_by_key),
         TEST(test_processes_that_are_gone_are_forgotten),
         cmocka_unit_test(test_options_are_refused_by_name),
         cmocka_unit_test(test_a_process_survives_every_allocation_failure),

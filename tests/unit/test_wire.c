@@ -91,7 +91,8 @@ static void test_registrations_leave_out_what_is_not_known(void **state)
                             .backend = none,
                             .device = none,
                             .rank = 0,
-                            .pid = 12};
+                            .pid = 12,
+                            .process = "boot/ns/12/5"};
     struct tp_type_spec types[] = {
         {.plugin = tp_str_of("p"), .type_name = tp_str_of("A")},
         {.plugin = tp_str_of("p"),
@@ -102,9 +103,12 @@ static void test_registrations_leave_out_what_is_not_known(void **state)
     struct tp_buf b = {0};
 
     (void)state;
-    assert_int_equal(tp_wire_write_producer(&s, &b, NULL), TP_OK);
+    assert_int_equal(tp_wire_write_producer(&s, false, &b, NULL), TP_OK);
     assert_text(&b, "{\"job\":\"j\",\"kind\":\"native\",\"rank\":0,\"host\":\"h\","
                     "\"pid\":12}");
+    assert_int_equal(tp_wire_write_producer(&s, true, &b, NULL), TP_OK);
+    assert_text(&b, "{\"job\":\"j\",\"kind\":\"native\",\"rank\":0,\"host\":\"h\","
+                    "\"pid\":12,\"process\":\"boot/ns/12/5\"}");
     assert_int_equal(tp_wire_write_types("j", types, 2, &b, NULL), TP_OK);
     assert_text(&b, "{\"job\":\"j\",\"types\":[{\"plugin\":\"p\",\"type_name\":\"A\"},"
                     "{\"plugin\":\"p\",\"type_name\":\"B\",\"unit\":\"GB/s\",\"kind\":"

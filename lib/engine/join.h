@@ -1,0 +1,33 @@
+/*
+ * join.h - which producers are one process, and what they know of each other.
+ *
+ * A PyTorch process that links our library, too, is two producers: a Kineto one, which
+ * the kernel vouches for, and a native one. They are one process when their keys
+ * (base/process_key.h) are equal; when one has no key, when host and pid are equal and
+ * nobody else has them. What cannot be told apart for sure is not joined, and said.
+ *
+ * For the files of this room only. The caller holds the control lock.
+ */
+#ifndef TP_ENGINE_JOIN_H
+#define TP_ENGINE_JOIN_H
+
+#include <stdint.h>
+
+struct tp_engine;
+struct tp_producer;
+struct tp_trace_view;
+
+/*
+ * Find the processes among members and streams of a view that has a Kineto producer:
+ * fills in what identity views keep of it, and rank and world size where one knows them
+ * and the other does not. Where they disagree, each keeps its own and gets a note.
+ *
+ * Without memory the pool of the view has failed.
+ */
+void tp_join_view(struct tp_trace_view *v);
+
+/* The rank of a producer: its own, else that of who has the same key; -1 when nobody
+ * knows it, or they disagree. Looks at every producer when it is not its own. */
+int64_t tp_join_rank(const struct tp_engine *e, const struct tp_producer *p);
+
+#endif
