@@ -380,4 +380,6 @@ void tp_agent_stats(struct tp_agent *a, struct tp_stats *stats)
     pthread_mutex_lock(&a->lock);
     *stats = *a->stats;
     pthread_mutex_unlock(&a->lock);
+    /* A stop holds at once, and is published when the rings were looked at. */
+    stats->is_recording = stats->is_recording && tp_recorder_is_recording(a->recorder);
 }

@@ -24,6 +24,10 @@
     "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"stream\":1,"   \
     "\"types\":[50,51,52,53,54,55,56,57,58,59,120,137]},{\"command\":\"start\"," \
     "\"trace_id\":\"t\"}]}"
+#define ONE_STEP                                                                 \
+    "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"stream\":1,"   \
+    "\"types\":[50,51,52,53,54,55,56,57,58,59,120,137]},{\"command\":\"start\"," \
+    "\"trace_id\":\"t\",\"steps\":1}]}"
 #define STOP "{\"commands\":[{\"command\":\"stop\",\"trace_id\":\"t\"}]}"
 #define PROBLEM(name) "{\"type\":\"urn:traceplane:problem:" name "\"}"
 
@@ -247,6 +251,25 @@ static void test_one_that_is_forgotten_registers_again_and_records_on(void **sta
     rig_close(&rig);
 }
 
+/* The stats do not wait for the agent to have looked around. */
+static void test_a_stop_shows_in_the_stats_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct rig rig;
+
+        fake_service_init(&rig.service);
+        fake_service_answer(&rig.service, FAKE_SYNC, 200, ONE_STEP);
+        fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
+        rig_open(&rig);
+        await_recording(&rig, true);
+        tp_step(rig.client);
+        assert_false(tp_enabled(rig.client, rig.type));
+        assert_false(stats_of(&rig).is_recording);
+        rig_close(&rig);
+    }
+}
+
 static void test_a_type_that_is_refused_does_not_keep_the_others_out(void **state)
 {
     struct rig rig;
@@ -363,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),
         cmocka_unit_test(test_answers_that_make_no_sense_are_survived),
         cmocka_unit_test(test_one_that_is_forgotten_registers_again_and_records_on),
+        cmocka_unit_test(test_a_stop_shows_in_the_stats_at_once),
         cmocka_unit_test(test_a_type_that_is_refused_does_not_keep_the_others_out),
         cmocka_unit_test(test_closing_is_bounded_when_the_service_takes_nothing),
         cmocka_unit_test(test_in_a_child_clients_of_before_are_dead_and_harmless),
