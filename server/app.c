@@ -25,6 +25,7 @@
 #include "server/embed.h"
 #include "server/http.h"
 #include "server/kineto_side.h"
+#include "server/listener_dynolog.h"
 #include "server/peers.h"
 #include "server/size_cache.h"
 #include "server/waiters.h"
@@ -185,6 +186,13 @@ static bool watch_count(void *arg, int change)
     return false;
 }
 
+static void changed(void *arg)
+{
+    struct tp_app *app = arg;
+
+    tp_waiters_poke(app->waiters);
+}
+
 static void fill_service(struct tp_app *app)
 {
     app->service = (struct tp_service){
@@ -200,14 +208,8 @@ static void fill_service(struct tp_app *app)
         .size_get = size_get,
         .size_put = size_put,
         .watch_count = watch_count,
+        .changed = changed,
     };
-}
-
-static void on_sealed(void *arg)
-{
-    struct tp_app *app = arg;
-
-    tp_waiters_poke(app->waiters);
 }
 
 static int start_threads(struct tp_app *app, struct tp_err *err)
@@ -226,7 +228,7 @@ static int start_threads(struct tp_app *app, struct tp_err *err)
         rc = tp_peers_new(limits->connections, limits->connections_per_peer,
                           limits->requests_per_s, &app->peers, err);
     if (rc == TP_OK)
-        rc = tp_workers_start(app->engine, sealers, on_sealed, app, &app->workers, err);
+        rc = tp_workers_start(app->engine, sealers, changed, app, &app->workers, err);
     if (rc == TP_OK)
         rc = tp_waiters_start(app->waiters, app->workers, err);
     return rc;
@@ -304,7 +306,9 @@ int tp_app_start(struct tp_app *app, const struct tp_config *config, struct tp_e
         return rc;
     fill_service(app);
     tp_kineto_side_start(app->kineto);
-    rc = tp_http_start(app, &app->http, err);
+    rc = tp_dynolog_start(app, &app->dynolog, err);
+    if (rc == TP_OK)
+        rc = tp_http_start(app, &app->http, err);
     if (rc == TP_OK)
         rc = write_ready_file(app, err);
     if (rc == TP_OK)
@@ -332,6 +336,7 @@ void tp_app_stop(struct tp_app *app)
         tp_waiters_drain(app->waiters);
         wait_for_requests(app);
     }
+    tp_dynolog_stop(app->dynolog);
     tp_kineto_side_stop(app->kineto);
     /* Slow calls are suspended connections: all of them must end first. */
     tp_workers_stop(app->workers);

@@ -63,6 +63,9 @@ static const struct setting settings[] = {
     {"kineto-allow-uid", LIST, AT(kineto_uids), "UID", NULL, NULL,
      "a user besides our own whose PyTorch processes may be traced, or any; "
      "repeatable"},
+    {"dynolog-listen", TEXT, AT(dynolog_listen), "ADDR:PORT", "", NULL,
+     "where to answer dynolog's RPC, for scripts that call dyno gputrace: "
+     "localhost:1778; loopback only (default: nowhere)"},
     {"ready-file", TEXT, AT(ready_file), "PATH", "", NULL,
      "write the addresses to PATH, a line each, when listening"},
     {"log-level", TEXT, AT(log_level), "LEVEL", "info", "error|warning|info|debug",

@@ -37,6 +37,7 @@ struct tp_config {
     struct tp_config_list kineto_uids; /* whose processes may be traced: ours besides */
     char *kineto_socket;               /* abstract name; empty = none */
     char *kineto_trace_dir;            /* empty: made from the user */
+    char *dynolog_listen;              /* empty = nowhere */
     char *data_dir;
     char *store;                /* sqlite:PATH, or empty for a file in data_dir */
     char *on_collision;         /* "reject", "probe" */

@@ -1,0 +1,131 @@
+// The port of dynolog's RPC: scripts that call dyno gputrace get traces, and whoever speaks it badly harms nobody.
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import test from 'node:test';
+import { eventsOf } from './lib/events.mjs';
+import { clients, producers, serveKineto, until } from './lib/kineto.mjs';
+import { serve, Server } from './lib/server.mjs';
+
+const ARGS = ['--dynolog-listen', '127.0.0.1:0'];
+const portOf = (server) => until('it listens', () => Number(/dynolog-listening on=127\.0\.0\.1:(\d+)/.exec(server.log)?.[1]));
+
+function framed(text) {
+  const body = Buffer.from(text), head = Buffer.alloc(4);
+  head.writeInt32LE(body.length);
+  return Buffer.concat([head, body]);
+}
+
+// Send bytes as they are; resolves with all that came back when the other side has closed. `ends` closes ours after it.
+function send(port, bytes, { ends = false, step = bytes.length } = {}) {
+  return new Promise((resolve, reject) => {
+    const chunks = [], socket = net.connect(port, '127.0.0.1');
+    socket.on('data', (d) => chunks.push(d));
+    socket.on('error', reject);
+    socket.on('close', () => resolve(Buffer.concat(chunks)));
+    socket.setNoDelay(true);
+    for (let i = 0; i < bytes.length; i += step) socket.write(bytes.subarray(i, i + step));
+    if (ends) socket.end();
+  });
+}
+
+// One call, as a client of dynolog's makes it. An answer is framed exactly; null = closed without one.
+async function call(port, request, options) {
+  const bytes = await send(port, framed(typeof request === 'string' ? request : JSON.stringify(request)), options);
+  if (bytes.length === 0) return null;
+  assert.equal(bytes.readInt32LE(0), bytes.length - 4);
+  return JSON.parse(bytes.subarray(4).toString());
+}
+
+// What `dyno gputrace` sends.
+const gputrace = (lines = {}, more = {}) => ({
+  fn: 'setKinetOnDemandRequest',
+  config: Object.entries({ ACTIVITIES_LOG_FILE: '/tmp/trace.json', PROFILE_START_TIME: 0, ACTIVITIES_DURATION_MSECS: 200, PROFILE_REPORT_INPUT_SHAPES: false, PROFILE_PROFILE_MEMORY: false, PROFILE_WITH_STACK: true, PROFILE_WITH_FLOPS: false, PROFILE_WITH_MODULES: false, ACTIVITIES_WARMUP_PERIOD_SECS: 0, ...lines }).map(([k, v]) => `${k}=${v}`).join('\n'),
+  job_id: 0, pids: [0], process_limit: 3, ...more,
+});
+
+test('a request is a trace of the processes that it names', async (t) => {
+  const server = await serveKineto(t, { args: ARGS });
+  const port = await portOf(server);
+  assert.deepEqual(await call(port, { fn: 'getStatus' }), { status: 1 });
+  assert.match((await call(port, { fn: 'getVersion' })).version, /^\d/);
+  assert.deepEqual(await call(port, { fn: 'dcgmProfPause', duration_s: 3 }), { status: false });
+  const none = await call(port, gputrace());
+  assert.deepEqual([none.processesMatched, none.activityProfilersTriggered, none.trace_id], [[], [], undefined]);
+
+  clients(t, server, { count: 3 });
+  const pids = (await producers(server, 3)).map((p) => p.pid).sort();
+  const answer = await call(port, gputrace({ ACTIVITY_TYPES: 'CPU_OP' }, { process_limit: 2 }), { step: 7 });
+  assert.deepEqual([...answer.processesMatched].sort(), pids, 'all that match, also beyond the limit');
+  assert.equal(answer.activityProfilersTriggered.length, 2);
+  assert.deepEqual([answer.eventProfilersTriggered, answer.eventProfilersBusy, answer.activityProfilersBusy], [[], 0, 0]);
+
+  const busy = await call(port, gputrace({}, { pids: [pids[0], pids[1]] }));
+  assert.deepEqual([...busy.processesMatched].sort(), [pids[0], pids[1]]);
+  assert.deepEqual([busy.activityProfilersTriggered, busy.activityProfilersBusy], [[], 2]);
+  assert.match(busy.warnings[0], /active/);
+
+  const end = await server.waitFinal(answer.trace_id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.equal(end.label, '/tmp/trace.json');
+  assert.deepEqual(end.kineto, { record_shapes: false, profile_memory: false, with_stack: true, with_flops: false, with_modules: false, warmup_ms: 0 });
+  assert.deepEqual([...new Set(eventsOf(await server.downloadChrome(answer.trace_id)).map((e) => e.cat))], ['cpu_op']);
+  const audit = server.log.split('\n').filter((l) => /audit/.test(l) && /setKinetOnDemandRequest/.test(l));
+  assert.ok(audit.some((l) => l.includes(answer.trace_id) && /peer=127\.0\.0\.1/.test(l) && /status=201/.test(l)), audit.join('\n'));
+  assert.ok(audit.some((l) => /status=409/.test(l) && /problem=trace-active/.test(l)), audit.join('\n'));
+});
+
+test('by iterations, and in the job of its Slurm id', async (t) => {
+  const server = await serveKineto(t, { args: ARGS });
+  const port = await portOf(server);
+  const c = clients(t, server, { job: 4242, 'step-ms': 20 });
+  await producers(server, 1);
+  assert.deepEqual((await call(port, gputrace())).processesMatched, [], 'job 0 is not all jobs');
+  const config = 'ACTIVITIES_LOG_FILE=/tmp/t.json\nPROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=10\nACTIVITIES_ITERATIONS=5';
+  const { trace_id } = await call(port, gputrace({}, { config, job_id: 4242, pids: [] }));
+  assert.equal((await server.waitFinal(trace_id)).job, '4242');
+  assert.equal(c.of('file').length, 1);
+});
+
+test('what cannot be done is told by name, and nothing is made', async (t) => {
+  const server = await serveKineto(t, { args: ARGS });
+  const port = await portOf(server);
+  clients(t, server);
+  await producers(server, 1);
+  for (const [request, words] of [[gputrace({ NPU_MONITOR_START: true }), /NPU_MONITOR_START' is not supported/], [gputrace({ ACTIVITIES_DURATION_MSECS: -1 }), /ACTIVITIES_DURATION_MSECS cannot be '-1'/],
+    [gputrace({ ACTIVITY_TYPES: 'cpu_oops' }), /cpu_oops/], [gputrace({}, { pids: 'all' }), /pids/], [gputrace({}, { pids: undefined }), /'pids' are needed/],
+    [gputrace({}, { process_limit: 0 }), /process_limit/], [gputrace({}, { config: 5 }), /config/], [gputrace({}, { job_id: -1 }), /job_id/]]) {
+    const { status } = await call(port, request);
+    assert.match(status, /^failed: /);
+    assert.match(status, words);
+  }
+  assert.deepEqual((await server.get('/traces')).json().items, []);
+});
+
+test('bad messages and slow clients harm nobody', async (t) => {
+  const server = await serveKineto(t, { args: ARGS });
+  const port = await portOf(server);
+  for (const text of ['{', '[]', '7', '"fn"', '{"fn":7}', '{}', '{"fn":"shutdown"}', '{"fn":"getStatus"}x', `{"fn":${'['.repeat(3000)}`, '\0', '{"fn":"get\xffStatus"}'])
+    assert.equal(await call(port, text), null, text.slice(0, 40));
+  for (const size of [0, -1, -2147483648, 65537, 2147483647]) {
+    const head = Buffer.alloc(4);
+    head.writeInt32LE(size);
+    assert.equal((await send(port, head)).length, 0, `a size of ${size}`);
+  }
+  assert.equal((await send(port, framed('{"fn":"getStatus"}').subarray(0, 9), { ends: true })).length, 0, 'cut short');
+  assert.equal((await send(port, Buffer.alloc(2), { ends: true })).length, 0);
+  assert.deepEqual(await call(port, `{"fn":"getStatus","more":"${'x'.repeat(65000)}"}`), { status: 1 }, 'almost the most');
+
+  // All places are taken by clients that say nothing; they lose them, and there is an answer again.
+  const silent = Array.from({ length: 80 }, () => net.connect(port, '127.0.0.1').on('error', () => {}));
+  t.after(() => silent.forEach((s) => s.destroy()));
+  await until('there is a place again', () => call(port, { fn: 'getStatus' }).catch(() => null), 60000);
+  await Promise.all(silent.map((s) => new Promise((r) => (s.closed || s.destroyed ? r() : s.once('close', r).resume()))));
+  assert.equal((await server.get('/healthz')).status, 200);
+});
+
+test('nowhere but on loopback, and nowhere at all unless it is asked for', async (t) => {
+  for (const address of ['0.0.0.0:0', '[::]:0', '192.0.2.1:1778', 'nonsense'])
+    await assert.rejects(Server.start({ args: ['--dynolog-listen', address] }), address);
+  const server = await serve(t, {});
+  assert.doesNotMatch(server.log, /dynolog-listening/);
+});
