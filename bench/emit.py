@@ -190,7 +190,7 @@ def tell(report, threads, us, lttng):
            f"{us['slice_1_int_size']:.0f} bytes a slice (without the post)", agent, 60, True)
     report(of + "exact", "events kept = events emitted: yes (micro_emit fails otherwise)")
     if lttng is None:
-        report(of + "lttng", "not measured: lttng-tools and liblttng-ust-dev are not installed")
+        report(of + "lttng", "not measured: lttng-tools and liblttng-ust-dev are not installed (deploy/install-deps bench)")
         return
     for kind in ("instant", "instant_1_int", "slice", "slice_1_int"):
         ratio = lttng[kind] / us[kind]
