@@ -9,18 +9,15 @@
  * its batches. Prints "posted accepted filtered rejected body_bytes"; exits with 1 when
  * a batch was not taken.
  */
-#include <arpa/inet.h>
 #include <assert.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "loopback.h"
 
 #define EVENT_BYTES 183
 #define MAX_CONNECTIONS 64
@@ -58,74 +55,12 @@ static void write_event(char *p, bool is_first, int rank, uint64_t i)
     memcpy(p + EVENT_BYTES - 3, "\"}}", 3);
 }
 
-static int connect_to(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                            .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    /* As the service does on loopback, so that no algorithm of the machine that paces
-     * its sending is measured. */
-    if (fd >= 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static bool send_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
-
-        if (sent <= 0)
-            return false;
-        p += sent;
-        n -= (size_t)sent;
-    }
-    return true;
-}
-
-/* Read one reply with a Content-Length into buf, NUL-terminated. */
-static bool receive_reply(int fd, char *buf, size_t cap)
-{
-    size_t n = 0;
-
-    while (n < cap - 1) {
-        ssize_t got = recv(fd, buf + n, cap - 1 - n, 0);
-        char *body, *length;
-
-        if (got <= 0)
-            return false;
-        n += (size_t)got;
-        buf[n] = '\0';
-        body = strstr(buf, "\r\n\r\n");
-        length = strcasestr(buf, "\r\ncontent-length:");
-        if (body != NULL && length != NULL &&
-            n >= (size_t)(body + 4 - buf) + strtoul(length + 17, NULL, 10))
-            return true;
-    }
-    return false;
-}
-
-static uint64_t number_after(const char *text, const char *key)
-{
-    const char *at = strstr(text, key);
-
-    return at == NULL
-               ? 0
-               : strtoull(at + strlen(key) + strspn(at + strlen(key), ": "), NULL, 10);
-}
-
 static void *run(void *arg)
 {
     struct job *j = arg;
     size_t bytes = (size_t)j->n_events * EVENT_BYTES + 1;
     char *body = malloc(bytes), head[512], reply[8192];
-    int fd = connect_to(j->port);
+    int fd = loopback_connect(j->port);
 
     j->has_failed = body == NULL || fd < 0;
     for (long b = 0; b < j->n_batches && !j->has_failed; b++) {
@@ -141,8 +76,8 @@ static void *run(void *arg)
             "Host: localhost\r\nContent-Type: application/json\r\n"
             "Content-Length: %zu\r\n\r\n",
             j->trace, j->rank, j->rank, b + 1, bytes);
-        if (!send_all(fd, head, (size_t)n) || !send_all(fd, body, bytes) ||
-            !receive_reply(fd, reply, sizeof(reply)) ||
+        if (!loopback_send(fd, head, (size_t)n) || !loopback_send(fd, body, bytes) ||
+            !loopback_receive(fd, reply, sizeof(reply)) ||
             strncmp(reply, "HTTP/1.1 2", 10) != 0) {
             fprintf(stderr, "post_events: batch %ld of rank %d: %.600s\n", b, j->rank,
                     reply);
@@ -151,9 +86,9 @@ static void *run(void *arg)
         }
         j->posted += (uint64_t)j->n_events;
         j->bytes += bytes;
-        j->accepted += number_after(reply, "\"accepted\"");
-        j->filtered += number_after(reply, "\"filtered\"");
-        j->rejected += number_after(reply, "\"rejected\"");
+        j->accepted += loopback_number(reply, "\"accepted\"");
+        j->filtered += loopback_number(reply, "\"filtered\"");
+        j->rejected += loopback_number(reply, "\"rejected\"");
     }
     free(body);
     if (fd >= 0)

@@ -9,19 +9,15 @@
  * backend records most: a type, one of 300 names, one of four threads. Prints "posted
  * accepted body_bytes"; exits with 1 when a batch was not taken.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/buf.h"
+#include "loopback.h"
 #include "trace/native_batch.h"
 #include "trace/pf_writer.h"
 
@@ -40,68 +36,6 @@ struct job {
     bool has_failed;
 };
 
-static int connect_to(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                            .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    /* As the service does on loopback, so that no algorithm of the machine that paces
-     * its sending is measured. */
-    if (fd >= 0)
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static bool send_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
-
-        if (sent <= 0)
-            return false;
-        p += sent;
-        n -= (size_t)sent;
-    }
-    return true;
-}
-
-/* Read one reply with a Content-Length into buf, NUL-terminated. */
-static bool receive_reply(int fd, char *buf, size_t cap)
-{
-    size_t n = 0;
-
-    while (n < cap - 1) {
-        ssize_t got = recv(fd, buf + n, cap - 1 - n, 0);
-        char *body, *length;
-
-        if (got <= 0)
-            return false;
-        n += (size_t)got;
-        buf[n] = '\0';
-        body = strstr(buf, "\r\n\r\n");
-        length = strcasestr(buf, "\r\ncontent-length:");
-        if (body != NULL && length != NULL &&
-            n >= (size_t)(body + 4 - buf) + strtoul(length + 17, NULL, 10))
-            return true;
-    }
-    return false;
-}
-
-static uint64_t number_after(const char *text, const char *key)
-{
-    const char *at = strstr(text, key);
-
-    return at == NULL
-               ? 0
-               : strtoull(at + strlen(key) + strspn(at + strlen(key), ": "), NULL, 10);
-}
-
 /* Send a body under a number; false: it was not taken. */
 static bool post(struct job *j, int fd, const char *type, long seq,
                  const struct tp_buf *body, char *reply, size_t cap)
@@ -113,8 +47,9 @@ static bool post(struct job *j, int fd, const char *type, long seq,
                      "Content-Length: %zu\r\n\r\n",
                      j->trace, j->rank, j->rank, seq, type, body->len);
 
-    if (send_all(fd, head, (size_t)n) && send_all(fd, body->data, body->len) &&
-        receive_reply(fd, reply, cap) && strncmp(reply, "HTTP/1.1 2", 10) == 0)
+    if (loopback_send(fd, head, (size_t)n) &&
+        loopback_send(fd, body->data, body->len) && loopback_receive(fd, reply, cap) &&
+        strncmp(reply, "HTTP/1.1 2", 10) == 0)
         return true;
     fprintf(stderr, "post_native: batch %ld of rank %d: %.600s\n", seq, j->rank, reply);
     return false;
@@ -166,19 +101,19 @@ static void *run(void *arg)
     struct job *j = arg;
     struct tp_buf body = {0};
     char reply[8192] = "";
-    int fd = connect_to(j->port);
+    int fd = loopback_connect(j->port);
     unsigned n = 0;
 
     if (fd >= 0 && tp_buf_append(&body, "[]", 2, NULL) == TP_OK &&
         post(j, fd, "application/json", 0, &body, reply, sizeof(reply)))
-        n = make_batch(&body, j->rank, (uint32_t)number_after(reply, "\"stream\""));
+        n = make_batch(&body, j->rank, (uint32_t)loopback_number(reply, "\"stream\""));
     j->has_failed = n == 0;
     for (long b = 1; b <= j->n_batches && !j->has_failed; b++) {
         j->has_failed = !post(j, fd, "application/x-perfetto-trace", b, &body, reply,
                               sizeof(reply));
         j->posted += n;
         j->bytes += body.len;
-        j->accepted += j->has_failed ? 0 : number_after(reply, "\"accepted\"");
+        j->accepted += j->has_failed ? 0 : loopback_number(reply, "\"accepted\"");
     }
     tp_buf_fini(&body);
     if (fd >= 0)
