@@ -21,6 +21,7 @@ struct tp_err;
 struct tp_kineto_table;
 
 #define TP_KINETO_TARGETS_MAX 8192
+#define TP_KINETO_TARGETS_PER_UID (TP_KINETO_TARGETS_MAX / 2)
 #define TP_KINETO_TARGETS_PER_PID 8
 #define TP_KINETO_ORDER_MAX_BYTES 4096
 #define TP_KINETO_BURST 20           /* datagrams of one process at once, and then */
@@ -95,6 +96,9 @@ struct tp_kineto_reply tp_kineto_table_receive(struct tp_kineto_table *t,
  */
 void tp_kineto_table_unsent(struct tp_kineto_table *t,
                             const struct tp_kineto_reply *reply, bool is_gone);
+
+/* n datagrams were thrown away by gate.h before they came here: only counted. */
+void tp_kineto_table_flooded(struct tp_kineto_table *t, uint64_t n);
 
 /*
  * Lay an order down for a process; one that waits is replaced.

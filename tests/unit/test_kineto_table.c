@@ -446,6 +446,7 @@ static void test_a_full_table_still_answers_within_bounds(void **state)
     for (unsigned i = 0; i < TP_KINETO_TARGETS_MAX + 3000; i++) {
         struct tp_kineto_peer p = peer(i);
 
+        p.uid = i % 3;
         n_unknown += ask_as(w, &p, IDLE, 0).answer == TP_KINETO_ANSWER_EMPTY_UNKNOWN;
     }
     tp_kineto_table_stats(w->table, &stats);
@@ -455,6 +456,36 @@ static void test_a_full_table_still_answers_within_bounds(void **state)
     w->now += (TP_KINETO_SILENCE_S + 1) * S;
     tp_kineto_table_sweep(w->table, w->now);
     assert_int_equal(poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).bytes.len, 40);
+}
+
+static void test_one_user_cannot_fill_the_table(void **state)
+{
+    struct world *w = *state;
+    struct tp_kineto_peer other = peer(2 * TP_KINETO_TARGETS_PER_UID);
+    struct tp_kineto_stats stats;
+
+    for (unsigned i = 0; i < TP_KINETO_TARGETS_PER_UID + 10; i++) {
+        struct tp_kineto_peer p = peer(i);
+        bool is_known = ask_as(w, &p, IDLE, 0).answer == TP_KINETO_ANSWER_EMPTY;
+
+        if (is_known != (i < TP_KINETO_TARGETS_PER_UID))
+            fail_msg("process %u", i);
+    }
+    other.uid = 9;
+    assert_int_equal(ask_as(w, &other, IDLE, 0).answer, TP_KINETO_ANSWER_EMPTY);
+    tp_kineto_table_stats(w->table, &stats);
+    assert_int_equal(stats.n_targets, TP_KINETO_TARGETS_PER_UID + 1);
+}
+
+static void test_what_the_gate_threw_away_is_counted(void **state)
+{
+    struct world *w = *state;
+    struct tp_kineto_stats stats;
+
+    tp_kineto_table_flooded(w->table, 17);
+    tp_kineto_table_stats(w->table, &stats);
+    assert_int_equal(stats.answers[TP_KINETO_ANSWER_NONE_FLOOD], 17);
+    assert_int_equal(stats.n_targets, 0);
 }
 
 static void test_orders_that_cannot_be_are_refused(void **state)
@@ -531,7 +562,9 @@ int main(void)
         TEST(test_what_is_not_of_the_protocol_makes_nobody_known),
         TEST(test_a_flood_is_not_answered_and_others_are),
         TEST(test_one_process_cannot_fill_the_table),
+        TEST(test_one_user_cannot_fill_the_table),
         TEST(test_a_full_table_still_answers_within_bounds),
+        TEST(test_what_the_gate_threw_away_is_counted),
         TEST(test_orders_that_cannot_be_are_refused),
         cmocka_unit_test(test_it_survives_every_allocation_failure),
     };
