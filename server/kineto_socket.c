@@ -138,6 +138,9 @@ void tp_kineto_socket_close(struct tp_kineto_socket *s)
         return;
     tp_kineto_reply_close(s, s->fd);
     s->fd = -1;
+    if (s->tidying != NULL)
+        closedir(s->tidying);
+    s->tidying = NULL;
 }
 
 bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
@@ -178,8 +181,11 @@ int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer
 
     if (fd < 0)
         return -1;
-    if (connect(fd, (const struct sockaddr *)&theirs, len) == 0 &&
-        is_connected_to(fd, &theirs, len)) {
+    if (connect(fd, (const struct sockaddr *)&theirs, len) != 0) {
+        /* errno says why */
+    } else if (!is_connected_to(fd, &theirs, len)) {
+        errno = EADDRNOTAVAIL;
+    } else {
         snprintf(name, sizeof(name), "%s_reply_%d_%llu", s->name, (int)getpid(),
                  (unsigned long long)++s->n_replies);
         len = address(s->dir, name, &own);
@@ -233,24 +239,37 @@ static bool is_litter_name(const struct tp_kineto_socket *s, const char *name)
            (strncmp(name, s->name, n) == 0 && strncmp(name + n, "_reply_", 7) == 0);
 }
 
-unsigned tp_kineto_socket_tidy(const struct tp_kineto_socket *s)
+/* Unlink it if nobody has it open any more. */
+static void tidy_one(const struct tp_kineto_socket *s, const struct dirent *entry)
 {
-    DIR *dir = s->dir[0] == '\0' ? NULL : opendir(s->dir);
-    const struct dirent *entry;
-    unsigned n = 0;
+    struct sockaddr_un a;
+    socklen_t len;
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        struct sockaddr_un a;
-        socklen_t len;
+    if (entry->d_type != DT_SOCK || !is_litter_name(s, entry->d_name) ||
+        strlen(s->dir) + strlen(entry->d_name) + 2 > sizeof(a.sun_path))
+        return;
+    len = address(s->dir, entry->d_name, &a);
+    if (!is_taken(&a, len) && errno == ECONNREFUSED)
+        unlink(a.sun_path);
+}
 
-        if (entry->d_type != DT_SOCK || !is_litter_name(s, entry->d_name) ||
-            strlen(s->dir) + strlen(entry->d_name) + 2 > sizeof(a.sun_path))
-            continue;
-        len = address(s->dir, entry->d_name, &a);
-        if (!is_taken(&a, len) && errno == ECONNREFUSED && unlink(a.sun_path) == 0)
-            n++;
+bool tp_kineto_socket_tidy(struct tp_kineto_socket *s, unsigned most)
+{
+    const struct dirent *entry = NULL;
+
+    if (s->tidying == NULL && s->dir[0] != '\0')
+        s->tidying = opendir(s->dir);
+    if (s->tidying == NULL)
+        return false;
+    for (unsigned i = 0; i < most; i++) {
+        entry = readdir(s->tidying);
+        if (entry == NULL)
+            break;
+        tidy_one(s, entry);
     }
-    if (dir != NULL)
-        closedir(dir);
-    return n;
+    if (entry != NULL)
+        return true;
+    closedir(s->tidying);
+    s->tidying = NULL;
+    return false;
 }

@@ -27,6 +27,7 @@ struct tp_kineto_socket {
     char name[64];      /* "dynolog" */
     char dir[64];       /* where it is; "" = abstract */
     uint64_t n_replies; /* names given to answering sockets */
+    void *tidying;      /* where tp_kineto_socket_tidy() is; NULL = nowhere */
 };
 
 /*
@@ -69,8 +70,14 @@ long tp_kineto_socket_send(const struct tp_kineto_socket *s,
 /* Bytes that were sent from fd and not read yet; 0 when that is not known. */
 uint64_t tp_kineto_unread_bytes(int fd);
 
-/* Remove the sockets that ended processes have left in the directory: libkineto never
- * removes its own. Nothing for an abstract one. Returns how many. */
-unsigned tp_kineto_socket_tidy(const struct tp_kineto_socket *s);
+/*
+ * Remove the sockets that ended processes have left in the directory: libkineto never
+ * removes its own. Nothing for an abstract one.
+ *
+ * most  so many names are looked at; anybody may have put millions there.
+ *
+ * Returns whether there are more, which the next call goes on with.
+ */
+bool tp_kineto_socket_tidy(struct tp_kineto_socket *s, unsigned most);
 
 #endif

@@ -6,9 +6,11 @@
  * else is done, and nothing here can wait: sends do not block, and the engine's side is
  * a look-up under a lock that is held for look-ups only.
  *
- * One process that floods finds its datagrams read and left without an answer, which
- * costs the fewest cycles; a round takes ROUND batches of one socket at most, so that
- * it cannot keep the other sockets waiting.
+ * Ten datagrams of one process come in less time than it takes to wake a thread up. So
+ * when many come at once, of a flood or of a thousand processes, the thread does not go
+ * to sleep before HOT_NS have passed without any: what is thrown away by the gate costs
+ * less than it costs to send, and the queue stays open to others. A round takes ROUND
+ * batches of one socket at most, so that it cannot keep the other sockets waiting.
  */
 #include "server/listener_kineto.h"
 
@@ -16,34 +18,34 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/strmap.h"
 #include "engine/engine.h"
 #include "kineto/datagram.h"
+#include "kineto/gate.h"
 #include "server/clock.h"
+#include "server/kineto_replies.h"
 #include "server/kineto_socket.h"
 
 #define BATCH 32
 #define ROUND 16
+#define HOT_BATCH 4             /* so many at once are many */
+#define HOT_NS UINT64_C(200000) /* and then more are waited for so long */
 #define WAKE_ID UINT32_MAX
 #define TIDY_NS UINT64_C(60000000000)
-#define REPLIES_MAX TP_KINETO_TARGETS_MAX
+#define TIDY_STEP_NS UINT64_C(20000000)
+#define TIDY_NAMES 64
+#define NICE (-10)
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
-
-/* The socket that answers one process. */
-struct reply_socket {
-    int fd;
-    uint64_t used_ns;
-};
 
 /* Room for one batch. A byte more than any datagram, so that a longer one shows. */
 struct batch {
@@ -67,142 +69,86 @@ struct tp_kineto_listener {
     pthread_t thread;
     bool has_thread;
     _Atomic bool is_stopping;
-    struct tp_strmap replies; /* listener and address -> struct reply_socket */
-    uint64_t tidied_ns;
+    struct tp_kineto_replies *replies;
+    uint64_t hot_until_ns;
+    uint64_t tidy_ns; /* when to look for litter again */
+    struct tp_kineto_gate gate;
     struct batch batch;
 };
-
-static size_t make_key(const struct tp_kineto_peer *peer, char *key)
-{
-    memcpy(key, &peer->listener, sizeof(peer->listener));
-    memcpy(key + 4, peer->address, peer->address_bytes);
-    return 4 + (size_t)peer->address_bytes;
-}
-
-static void close_reply(struct tp_kineto_listener *l, const char *key, size_t n)
-{
-    struct reply_socket *r;
-    uint32_t number;
-
-    memcpy(&number, key, sizeof(number));
-    r = tp_strmap_remove(&l->replies, key, n); /* the key may go with it */
-    if (r == NULL)
-        return;
-    tp_kineto_reply_close(&l->sockets[number], r->fd);
-    free(r);
-}
-
-/* The socket that answers this process; NULL when there can be none. */
-static struct reply_socket *reply_of(struct tp_kineto_listener *l,
-                                     const struct tp_kineto_peer *peer)
-{
-    char key[4 + TP_KINETO_ADDRESS_BYTES];
-    size_t n = make_key(peer, key);
-    struct reply_socket *r = tp_strmap_get(&l->replies, key, n);
-
-    if (r != NULL || tp_strmap_len(&l->replies) >= REPLIES_MAX)
-        return r;
-    r = calloc(1, sizeof(*r));
-    if (r == NULL)
-        return NULL;
-    r->fd = tp_kineto_reply_open(&l->sockets[peer->listener], peer);
-    if (r->fd < 0 || tp_strmap_put(&l->replies, key, n, r, NULL) != TP_OK) {
-        if (r->fd >= 0)
-            tp_kineto_reply_close(&l->sockets[peer->listener], r->fd);
-        free(r);
-        return NULL;
-    }
-    return r;
-}
 
 /* Close the sockets of processes that ask no more, and remove their litter. */
 static void tidy(struct tp_kineto_listener *l, uint64_t now_ns)
 {
-    struct tp_str key;
-    size_t cursor = 0;
-    void *found;
+    bool has_more = false;
 
-    if (now_ns - l->tidied_ns < TIDY_NS)
+    if (now_ns < l->tidy_ns)
         return;
-    l->tidied_ns = now_ns;
-    while (tp_strmap_next(&l->replies, &cursor, &key, &found)) {
-        if (now_ns - ((const struct reply_socket *)found)->used_ns >= TIDY_NS)
-            close_reply(l, key.ptr, key.len);
-    }
+    tp_kineto_replies_tidy(l->replies, now_ns);
     for (size_t i = 0; i < l->n_sockets; i++)
-        tp_kineto_socket_tidy(&l->sockets[i]);
+        has_more = tp_kineto_socket_tidy(&l->sockets[i], TIDY_NAMES) || has_more;
+    l->tidy_ns = now_ns + (has_more ? TIDY_STEP_NS : TIDY_NS);
 }
 
-static void send_reply(struct tp_kineto_listener *l, const struct tp_kineto_peer *peer,
-                       const struct reply_socket *r,
-                       const struct tp_kineto_reply *reply)
-{
-    char key[4 + TP_KINETO_ADDRESS_BYTES];
-    long n;
-    bool is_gone;
-
-    if (reply->bytes.len == 0)
-        return;
-    if (r != NULL)
-        n = send(r->fd, reply->bytes.ptr, reply->bytes.len,
-                 MSG_DONTWAIT | MSG_NOSIGNAL);
-    else
-        n = tp_kineto_socket_send(&l->sockets[peer->listener], peer, reply->bytes.ptr,
-                                  reply->bytes.len);
-    if (n == (long)reply->bytes.len)
-        return;
-    is_gone = errno == ECONNREFUSED || errno == ECONNRESET || errno == ENOENT;
-    tp_engine_kineto_unsent(l->engine, reply, is_gone);
-    if (is_gone)
-        close_reply(l, key, make_key(peer, key));
-}
-
-/* Who sent it: the address and the credentials that the kernel wrote. */
-static bool read_peer(const struct msghdr *msg, uint32_t number,
-                      struct tp_kineto_peer *out)
+/* Who sent it: the credentials that the kernel wrote, and the address if there is one.
+ * Returns false when either is missing. */
+static bool read_peer(const struct msghdr *msg, struct tp_kineto_peer *out)
 {
     const struct sockaddr_un *from = msg->msg_name;
     const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
     struct ucred cred;
 
-    if (msg->msg_namelen <= PATH_OFFSET || c == NULL || c->cmsg_level != SOL_SOCKET ||
-        c->cmsg_type != SCM_CREDENTIALS || c->cmsg_len < CMSG_LEN(sizeof(cred)))
+    if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS ||
+        c->cmsg_len < CMSG_LEN(sizeof(cred)))
         return false;
     memcpy(&cred, CMSG_DATA(c), sizeof(cred));
-    memset(out, 0, sizeof(*out));
-    out->listener = number;
-    out->address_bytes = (uint8_t)(msg->msg_namelen - PATH_OFFSET);
-    memcpy(out->address, from->sun_path, out->address_bytes);
     out->pid = cred.pid;
     out->uid = cred.uid;
     out->gid = cred.gid;
+    if (msg->msg_namelen <= PATH_OFFSET)
+        return false;
+    out->address_bytes = (uint8_t)(msg->msg_namelen - PATH_OFFSET);
+    memcpy(out->address, from->sun_path, out->address_bytes);
     return true;
 }
 
-static void handle(struct tp_kineto_listener *l, const struct tp_kineto_socket *s,
+static void answer(struct tp_kineto_listener *l, const struct tp_kineto_peer *peer,
                    const struct mmsghdr *m, struct tp_now now)
 {
-    struct tp_kineto_reply reply;
-    struct reply_socket *r;
-    struct tp_kineto_peer peer;
-    size_t n = m->msg_len;
+    uint64_t unread = peer->address_bytes == 0
+                          ? 0
+                          : tp_kineto_replies_unread(l->replies, peer, now.mono_ns);
+    struct tp_kineto_reply reply =
+        tp_engine_kineto_receive(l->engine, peer, m->msg_hdr.msg_iov->iov_base,
+                                 m->msg_len, unread, now);
+    enum tp_kineto_sent sent;
 
-    if (!read_peer(&m->msg_hdr, s->number, &peer) || !tp_kineto_socket_fits(s, &peer))
-        peer.address_bytes = 0; /* it is counted, and nobody is answered */
-    r = peer.address_bytes == 0 || n < TP_KINETO_HEADER_BYTES /* not worth a socket */
-            ? NULL
-            : reply_of(l, &peer);
-    if (r != NULL)
-        r->used_ns = now.mono_ns;
-    reply = tp_engine_kineto_receive(l->engine, &peer, m->msg_hdr.msg_iov->iov_base, n,
-                                     r == NULL ? 0 : tp_kineto_unread_bytes(r->fd),
-                                     now);
-    send_reply(l, &peer, r, &reply);
+    if (reply.bytes.len == 0)
+        return;
+    sent = tp_kineto_replies_send(l->replies, peer, reply.bytes, reply.target != 0,
+                                  now.mono_ns);
+    if (sent != TP_KINETO_SENT)
+        tp_engine_kineto_unsent(l->engine, &reply, sent == TP_KINETO_SENT_GONE);
 }
 
-static void prepare(struct batch *b)
+/* Returns whether it was looked at, which one of a flood is not. */
+static bool handle(struct tp_kineto_listener *l, const struct tp_kineto_socket *s,
+                   const struct mmsghdr *m, struct tp_now now)
 {
-    for (size_t i = 0; i < BATCH; i++) {
+    struct tp_kineto_peer peer = {.listener = s->number};
+    bool is_known = read_peer(&m->msg_hdr, &peer);
+
+    if (!tp_kineto_gate_admits(&l->gate, &peer, now.mono_ns))
+        return false;
+    if (!is_known || !tp_kineto_socket_fits(s, &peer))
+        peer.address_bytes = 0; /* it is counted, and nobody is answered */
+    answer(l, &peer, m, now);
+    return true;
+}
+
+/* Make the first n ready to be read into. */
+static void prepare(struct batch *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
         b->iov[i] = (struct iovec){b->bytes[i], sizeof(b->bytes[i])};
         b->messages[i].msg_hdr = (struct msghdr){
             .msg_name = &b->from[i],
@@ -215,25 +161,55 @@ static void prepare(struct batch *b)
     }
 }
 
-/* Read what is there. Returns whether there was anything. */
-static bool drain(struct tp_kineto_listener *l, const struct tp_kineto_socket *s)
+/* One batch. Returns how many came, and adds those that were looked at. */
+static int read_batch(struct tp_kineto_listener *l, const struct tp_kineto_socket *s,
+                      size_t *n_handled)
 {
-    bool has_any = false;
+    int n = recvmmsg(s->fd, l->batch.messages, BATCH, MSG_DONTWAIT, NULL);
+    size_t n_flood = 0;
+    struct tp_now now;
 
-    for (int round = 0; round < ROUND; round++) {
-        struct tp_now now;
-        int n;
+    if (n <= 0)
+        return 0;
+    now = tp_clock_now();
+    if (n >= HOT_BATCH || now.mono_ns < l->hot_until_ns)
+        l->hot_until_ns = now.mono_ns + HOT_NS;
+    for (int i = 0; i < n; i++)
+        n_flood += !handle(l, s, &l->batch.messages[i], now);
+    prepare(&l->batch, (size_t)n);
+    if (n_flood > 0)
+        tp_engine_kineto_flooded(l->engine, n_flood);
+    *n_handled += (size_t)n - n_flood;
+    return n;
+}
 
-        prepare(&l->batch);
-        n = recvmmsg(s->fd, l->batch.messages, BATCH, MSG_DONTWAIT, NULL);
-        if (n <= 0)
-            break;
-        now = tp_clock_now();
-        for (int i = 0; i < n; i++)
-            handle(l, s, &l->batch.messages[i], now);
-        has_any = true;
-    }
-    return has_any;
+/* Read what is there. Returns how many were looked at. */
+static size_t drain(struct tp_kineto_listener *l, const struct tp_kineto_socket *s)
+{
+    size_t n_handled = 0;
+
+    for (int round = 0; round < ROUND && read_batch(l, s, &n_handled) > 0; round++)
+        continue;
+    return n_handled;
+}
+
+/* Milliseconds to wait for datagrams. */
+static int patience(const struct tp_kineto_listener *l, uint64_t now_ns)
+{
+    if (now_ns < l->hot_until_ns)
+        return 0;
+    return now_ns < l->tidy_ns ? (int)((l->tidy_ns - now_ns) / 1000000) + 1 : 0;
+}
+
+/*
+ * The kernel wakes a reader on the processor of the sender, behind it; a reader that is
+ * more important runs at once. Whoever may not have that answers later when processors
+ * are scarce.
+ */
+static void be_prompt(void)
+{
+    if (setpriority(PRIO_PROCESS, 0, NICE) != 0) /* of this thread only */
+        return;
 }
 
 static void *run(void *arg)
@@ -241,17 +217,19 @@ static void *run(void *arg)
     struct tp_kineto_listener *l = arg;
     struct epoll_event events[TP_KINETO_SOCKETS_MAX + 1];
 
+    be_prompt();
+    prepare(&l->batch, BATCH);
     while (!l->is_stopping) {
         int n = epoll_wait(l->epoll_fd, events, TP_KINETO_SOCKETS_MAX + 1,
-                           (int)(TIDY_NS / 1000000));
-        bool has_any = false;
+                           patience(l, tp_clock_now().mono_ns));
+        size_t n_handled = 0;
 
         for (int i = 0; i < n; i++) {
             if (events[i].data.u32 != WAKE_ID)
-                has_any = drain(l, &l->sockets[events[i].data.u32]) || has_any;
+                n_handled += drain(l, &l->sockets[events[i].data.u32]);
         }
         tidy(l, tp_clock_now().mono_ns);
-        if (has_any && l->on_news != NULL)
+        if (n_handled > 0 && l->on_news != NULL)
             l->on_news(l->arg);
     }
     return NULL;
@@ -264,18 +242,33 @@ static int watch(struct tp_kineto_listener *l, int fd, uint32_t id)
     return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
+/* A quarter of the descriptors that this process may have: HTTP needs some, too. */
+static size_t most_replies(void)
+{
+    struct rlimit limit;
+    size_t most = TP_KINETO_TARGETS_MAX;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < most)
+        most = (size_t)limit.rlim_cur / 4;
+    return most;
+}
+
 static int start(struct tp_kineto_listener *l, struct tp_err *err)
 {
+    int rc = tp_kineto_replies_new(l->sockets, most_replies(), &l->replies, err);
+
+    if (rc != TP_OK)
+        return rc;
+    if (getrandom(&l->gate.seed, sizeof(l->gate.seed), 0) != sizeof(l->gate.seed))
+        return tp_fail(err, TP_EIO, "no random bytes: %m");
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->epoll_fd < 0 || l->wake_fd < 0 || watch(l, l->wake_fd, WAKE_ID) != 0)
         return tp_fail(err, TP_EIO, "cannot make an epoll set: %m");
     for (size_t i = 0; i < l->n_sockets; i++) {
-        tp_kineto_socket_tidy(&l->sockets[i]);
         if (watch(l, l->sockets[i].fd, (uint32_t)i) != 0)
             return tp_fail(err, TP_EIO, "cannot watch a Kineto socket: %m");
     }
-    l->tidied_ns = tp_clock_now().mono_ns;
     if (pthread_create(&l->thread, NULL, run, l) != 0)
         return tp_fail(err, TP_EIO, "cannot start the thread for Kineto processes");
     pthread_setname_np(l->thread, "kineto-listen");
@@ -312,12 +305,7 @@ int tp_kineto_listener_start(struct tp_engine *engine, struct tp_kineto_socket *
 
 static void close_all(struct tp_kineto_listener *l)
 {
-    struct tp_str key;
-    size_t cursor = 0;
-
-    while (tp_strmap_next(&l->replies, &cursor, &key, NULL))
-        close_reply(l, key.ptr, key.len);
-    tp_strmap_fini(&l->replies);
+    tp_kineto_replies_free(l->replies);
     for (size_t i = 0; i < l->n_sockets; i++)
         tp_kineto_socket_close(&l->sockets[i]);
     if (l->epoll_fd >= 0)

@@ -95,6 +95,15 @@ void tp_engine_kineto_unsent(struct tp_engine *e, const struct tp_kineto_reply *
     tp_lock_give(&e->kineto->lock);
 }
 
+void tp_engine_kineto_flooded(struct tp_engine *e, uint64_t n)
+{
+    if (e->kineto == NULL)
+        return;
+    tp_lock_take(&e->kineto->lock);
+    tp_kineto_table_flooded(e->kineto->table, n);
+    tp_lock_give(&e->kineto->lock);
+}
+
 void tp_engine_kineto_stats(struct tp_engine *e, struct tp_kineto_stats *out)
 {
     memset(out, 0, sizeof(*out));

@@ -49,6 +49,9 @@ struct tp_kineto_reply tp_engine_kineto_receive(struct tp_engine *e,
 void tp_engine_kineto_unsent(struct tp_engine *e, const struct tp_kineto_reply *reply,
                              bool is_gone);
 
+/* See tp_kineto_table_flooded(). */
+void tp_engine_kineto_flooded(struct tp_engine *e, uint64_t n);
+
 /* The numbers of the table; all zero when there is none. */
 void tp_engine_kineto_stats(struct tp_engine *e, struct tp_kineto_stats *out);
 

@@ -1,9 +1,11 @@
 // Whatever one process sends, the service lives, others are answered, and nobody gets what would end him.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import path from 'node:path';
 import test from 'node:test';
 import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
 
+const FLOODED = 'traceplane_kineto_datagrams_total\\{answer="none-flood"\\}';
 const PRELUDE = `
 import os, socket, struct, sys, time
 name = b'\\0' + sys.argv[1].encode() + b'\\0'
@@ -53,25 +55,29 @@ test('a flood from one process keeps nobody from being answered', async (t) => {
   const server = await serveKineto(t);
   const c = clients(t, server, { count: 5, 'interval-ms': 300 });
   await producers(server, 5);
-  const before = c.of('poll').length;
-  const sent = Number(await python(`${PRELUDE}
+  const flood = python(`${PRELUDE}
 s = bound('flood')
 s.setblocking(False)
-end, n, d = time.time() + 3, 0, req()
-while time.time() < end:
-    try:
-        s.sendto(d, name)
-        n += 1
-    except BlockingIOError:
-        pass
-print(n)`, [server.kineto.name]));
-  const during = c.of('poll').slice(before);
+end, n, d = time.time() + 120, 0, req()
+while time.time() < end and not os.path.exists(sys.argv[2]):
+    for i in range(200):
+        try:
+            s.sendto(d, name)
+            n += 1
+        except BlockingIOError:
+            pass
+print(n)`, [server.kineto.name, path.join(server.kineto.traceDir, 'enough')]);
+  await until('the flood is there', async () => (await server.metric(FLOODED)) > 1000);
+  const begin = Date.now(), before = c.of('poll').length;
+  // Each of them, however few processors there are; how often is a figure and no promise.
+  const answered = (n) => c.of('poll').slice(before).filter((p) => p.client === n && p.bytes >= 0).length;
+  await until('all others are answered three times', () => [0, 1, 2, 3, 4].every((n) => answered(n) >= 3), 100000);
+  const ms = Date.now() - begin, polls = c.of('poll').slice(before);
+  fs.writeFileSync(path.join(server.kineto.traceDir, 'enough'), '');
+  const sent = Number(await flood);
+  assert.ok((await server.metric(FLOODED)) > sent / 2, 'most of it was thrown away');
+  t.diagnostic(`${sent} datagrams came through; in ${ms} ms of it ${polls.length} polls of others, the slowest took ${Math.max(...polls.map((p) => p.us))} us`);
   assert.equal(await server.metric('traceplane_kineto_processes'), 6);
-  assert.ok((await server.metric('traceplane_kineto_datagrams_total')) > 1000);
-  t.diagnostic(`${Math.round(sent / 3)} datagrams a second came through; ${during.length} polls of others, the slowest took ${Math.max(...during.map((p) => p.us))} us`);
-  // How many depends on the share of the processor that the flood leaves: some, and none is left without an answer.
-  assert.ok(during.length > 0, `${during.length} polls`);
-  assert.ok(during.filter((p) => p.bytes < 0).length === 0, 'a poll was not answered');
   await producers(server, 5);
   assertNobodyDied(c);
 });

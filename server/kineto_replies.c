@@ -1,0 +1,179 @@
+#include "server/kineto_replies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+#include "base/strmap.h"
+#include "server/kineto_socket.h"
+
+#define KEY_BYTES (4 + TP_KINETO_ADDRESS_BYTES)
+
+struct reply_socket {
+    int fd;
+    uint64_t used_ns;
+};
+
+struct tp_kineto_replies {
+    struct tp_kineto_socket *sockets;
+    size_t most;
+    struct tp_strmap map; /* listener and address -> struct reply_socket */
+};
+
+int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
+                          struct tp_kineto_replies **out, struct tp_err *err)
+{
+    struct tp_kineto_replies *r = calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory to answer Kineto processes");
+    r->sockets = sockets;
+    r->most = most;
+    *out = r;
+    return TP_OK;
+}
+
+static size_t make_key(const struct tp_kineto_peer *peer, char *key)
+{
+    memcpy(key, &peer->listener, sizeof(peer->listener));
+    memcpy(key + 4, peer->address, peer->address_bytes);
+    return 4 + (size_t)peer->address_bytes;
+}
+
+static void drop(struct tp_kineto_replies *r, const char *key, size_t n)
+{
+    struct reply_socket *s;
+    uint32_t number;
+
+    memcpy(&number, key, sizeof(number));
+    s = tp_strmap_remove(&r->map, key, n); /* the key may go with it */
+    tp_kineto_reply_close(&r->sockets[number], s->fd);
+    free(s);
+}
+
+void tp_kineto_replies_free(struct tp_kineto_replies *r)
+{
+    struct tp_str key;
+    size_t cursor = 0;
+
+    if (r == NULL)
+        return;
+    while (tp_strmap_next(&r->map, &cursor, &key, NULL))
+        drop(r, key.ptr, key.len);
+    tp_strmap_fini(&r->map);
+    free(r);
+}
+
+static struct reply_socket *find(const struct tp_kineto_replies *r,
+                                 const struct tp_kineto_peer *peer, uint64_t now_ns)
+{
+    char key[KEY_BYTES];
+    struct reply_socket *s = tp_strmap_get(&r->map, key, make_key(peer, key));
+
+    if (s != NULL)
+        s->used_ns = now_ns;
+    return s;
+}
+
+uint64_t tp_kineto_replies_unread(struct tp_kineto_replies *r,
+                                  const struct tp_kineto_peer *peer, uint64_t now_ns)
+{
+    const struct reply_socket *s = find(r, peer, now_ns);
+
+    return s == NULL ? 0 : tp_kineto_unread_bytes(s->fd);
+}
+
+/* Keep fd as the socket of that process. Returns false when that cannot be. */
+static bool keep(struct tp_kineto_replies *r, const struct tp_kineto_peer *peer, int fd,
+                 uint64_t now_ns)
+{
+    char key[KEY_BYTES];
+    size_t n = make_key(peer, key);
+    struct reply_socket *s = tp_strmap_len(&r->map) >= r->most ? NULL
+                                                               : calloc(1, sizeof(*s));
+
+    if (s == NULL || tp_strmap_put(&r->map, key, n, s, NULL) != TP_OK) {
+        free(s);
+        return false;
+    }
+    *s = (struct reply_socket){fd, now_ns};
+    return true;
+}
+
+static enum tp_kineto_sent outcome(long sent, size_t wanted)
+{
+    if (sent == (long)wanted)
+        return TP_KINETO_SENT;
+    return errno == ECONNREFUSED || errno == ECONNRESET || errno == ENOENT
+               ? TP_KINETO_SENT_GONE
+               : TP_KINETO_SENT_NOT_NOW;
+}
+
+static enum tp_kineto_sent send_on(int fd, struct tp_str bytes)
+{
+    return outcome(send(fd, bytes.ptr, bytes.len, MSG_DONTWAIT | MSG_NOSIGNAL),
+                   bytes.len);
+}
+
+/* From a socket that is made for it, and kept if the process is known. */
+static enum tp_kineto_sent send_anew(struct tp_kineto_replies *r,
+                                     const struct tp_kineto_peer *peer,
+                                     struct tp_str bytes, bool is_known,
+                                     uint64_t now_ns)
+{
+    struct tp_kineto_socket *listener = &r->sockets[peer->listener];
+    int fd = tp_kineto_reply_open(listener, peer);
+    enum tp_kineto_sent sent;
+
+    if (fd < 0 && listener->dir[0] == '\0' && errno != ECONNREFUSED)
+        return outcome(tp_kineto_socket_send(listener, peer, bytes.ptr, bytes.len),
+                       bytes.len);
+    if (fd < 0)
+        return outcome(-1, bytes.len);
+    sent = send_on(fd, bytes);
+    if (!is_known || sent == TP_KINETO_SENT_GONE || !keep(r, peer, fd, now_ns))
+        tp_kineto_reply_close(listener, fd);
+    return sent;
+}
+
+enum tp_kineto_sent tp_kineto_replies_send(struct tp_kineto_replies *r,
+                                           const struct tp_kineto_peer *peer,
+                                           struct tp_str bytes, bool is_known,
+                                           uint64_t now_ns)
+{
+    struct tp_kineto_socket *listener = &r->sockets[peer->listener];
+    const struct reply_socket *s = find(r, peer, now_ns);
+    char key[KEY_BYTES];
+
+    if (s != NULL) {
+        enum tp_kineto_sent sent = send_on(s->fd, bytes);
+
+        if (sent != TP_KINETO_SENT_GONE)
+            return sent;
+        drop(r, key, make_key(peer, key)); /* another one may have the address now */
+    } else if (!is_known && listener->dir[0] == '\0') {
+        return outcome(tp_kineto_socket_send(listener, peer, bytes.ptr, bytes.len),
+                       bytes.len);
+    }
+    return send_anew(r, peer, bytes, is_known, now_ns);
+}
+
+void tp_kineto_replies_tidy(struct tp_kineto_replies *r, uint64_t now_ns)
+{
+    struct tp_str key;
+    size_t cursor = 0;
+    void *found;
+
+    while (tp_strmap_next(&r->map, &cursor, &key, &found)) {
+        if (now_ns - ((const struct reply_socket *)found)->used_ns >=
+            TP_KINETO_REPLY_IDLE_NS)
+            drop(r, key.ptr, key.len);
+    }
+}
+
+size_t tp_kineto_replies_count(const struct tp_kineto_replies *r)
+{
+    return tp_strmap_len(&r->map);
+}

@@ -1,0 +1,66 @@
+/*
+ * kineto_replies.h - the sockets that answer: one for each process that is known.
+ *
+ * Each is connected to its process, so that the kernel tells how much of what was sent
+ * to it is still unread. A process that is not known is answered without one of its
+ * own, so that a stranger costs no descriptor. Not thread-safe: the listener's thread
+ * owns all of it.
+ */
+#ifndef TP_SERVER_KINETO_REPLIES_H
+#define TP_SERVER_KINETO_REPLIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "kineto/target.h"
+
+struct tp_err;
+struct tp_kineto_replies;
+struct tp_kineto_socket;
+
+#define TP_KINETO_REPLY_IDLE_NS UINT64_C(60000000000) /* unused, it is closed */
+
+enum tp_kineto_sent {
+    TP_KINETO_SENT,
+    TP_KINETO_SENT_NOT_NOW, /* its queue is full, or there is no socket to send from */
+    TP_KINETO_SENT_GONE     /* nobody is at the address any more */
+};
+
+/*
+ * Make an empty set.
+ *
+ * sockets  those that a peer's `listener` counts; borrowed, and outlive the set.
+ * most     sockets of its own at once; more processes are answered as unknown ones.
+ * out      set only on success; release with tp_kineto_replies_free().
+ *
+ * TP_ENOMEM.
+ */
+int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
+                          struct tp_kineto_replies **out, struct tp_err *err);
+
+/* Close all. NULL is allowed. */
+void tp_kineto_replies_free(struct tp_kineto_replies *r);
+
+/* Bytes that a process has been sent and has not read; 0 when that is not known. */
+uint64_t tp_kineto_replies_unread(struct tp_kineto_replies *r,
+                                  const struct tp_kineto_peer *peer, uint64_t now_ns);
+
+/*
+ * Send an answer. Never waits.
+ *
+ * is_known  it gets a socket of its own if it has none.
+ */
+enum tp_kineto_sent tp_kineto_replies_send(struct tp_kineto_replies *r,
+                                           const struct tp_kineto_peer *peer,
+                                           struct tp_str bytes, bool is_known,
+                                           uint64_t now_ns);
+
+/* Close those that were not used for TP_KINETO_REPLY_IDLE_NS. */
+void tp_kineto_replies_tidy(struct tp_kineto_replies *r, uint64_t now_ns);
+
+/* How many there are. */
+size_t tp_kineto_replies_count(const struct tp_kineto_replies *r);
+
+#endif
