@@ -16,10 +16,11 @@ export async function serveKineto(t, { args = [], dataDir = null, kineto = null 
   return server;
 }
 
-// Clients with these knobs ({count: 3, old: 1}); `events` fills up with what they say.
-export function clients(t, server, knobs = {}) {
+// Clients with these knobs ({count: 3, old: 1}); `events` fills up with what they say. `through` is a command that runs them.
+export function clients(t, server, knobs = {}, through = []) {
   const args = Object.entries({ name: server.kineto.name, 'run-ms': 60000, ...knobs }).flatMap(([k, v]) => [`--${k}`, String(v)]);
-  const c = { events: [], process: spawn(CLIENT, args, { stdio: ['ignore', 'pipe', 'inherit'] }) };
+  const [program, ...words] = [...through, CLIENT, ...args];
+  const c = { events: [], process: spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] }) };
   let rest = '';
   c.process.stdout.on('data', (data) => {
     const lines = (rest + data).split('\n');
@@ -41,6 +42,14 @@ export async function producers(server, count, state = 'idle') {
     await new Promise((r) => setTimeout(r, 20));
   }
   throw new Error(`there are no ${count} Kineto processes that are ${state}`);
+}
+
+// A trace of all, to its end. On a busy machine a process may ask too late, which is told; then again.
+export async function traced(server, body) {
+  for (let i = 0; ; i++) {
+    const end = await server.waitFinal((await server.createTrace(body)).id);
+    if (i === 7 || !end.matched.some((m) => m.state === 'refused' && /too late/.test(m.reason))) return end;
+  }
 }
 
 export async function until(what, check, ms = 20000) {

@@ -1,0 +1,57 @@
+// Processes in containers: pids and network of their own, a directory for sockets and one for files that both sides see.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import test from 'node:test';
+import { assertNobodyDied, clients, producers, serveKineto, traced, until } from './lib/kineto.mjs';
+
+const CONTAINER = ['unshare', '--net', '--pid', '--fork', '--mount-proc', '--kill-child'];
+const QUICK = { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } };
+const cannot = spawnSync(CONTAINER[0], [...CONTAINER.slice(1), 'true']).status !== 0 && 'lacks the right to make namespaces';
+
+function sharedDirectory(t) {
+  const dir = fs.mkdtempSync('/tmp/tpk-');
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  return dir;
+}
+
+// The pids of a process, from ours to its own innermost one.
+const pidsOf = (pid) => fs.readFileSync(`/proc/${pid}/status`, 'utf8').match(/^NSpid:\s+(.*)$/m)[1].split(/\s+/).map(Number);
+
+test('two containers with equal pids are two processes, and both are traced', { skip: cannot }, async (t) => {
+  const dir = sharedDirectory(t);
+  const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
+  const inside = [0, 1].map(() => clients(t, server, { 'socket-dir': dir, events: 7 }, CONTAINER));
+  const listed = await producers(server, 2);
+  await until('both have asked', () => inside.every((c) => c.of('poll').length > 0));
+  const own = inside.map((c) => c.of('poll')[0].pid);
+  assert.equal(own[0], own[1], 'their own pids are equal');
+  assert.notEqual(listed[0].pid, listed[1].pid);
+  for (const p of listed) {
+    assert.equal(p.name, `kineto-${p.pid}`);
+    assert.deepEqual(pidsOf(p.pid), [p.pid, own[0]], 'the pid is the one that we know it by');
+  }
+  const end = await traced(server, { require: 2, ...QUICK });
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.deepEqual(end.matched.map((m) => [m.state, m.pid]).sort(), listed.map((p) => ['done', p.pid]).sort());
+  for (const m of end.matched) assert.equal(m.counts.stored, 8, 'its own file: its events and its name');
+  for (const c of inside) { assert.ok(c.of('file').length >= 1); assertNobodyDied(c); }
+});
+
+test('one that dies in its container is told as such', { skip: cannot }, async (t) => {
+  const dir = sharedDirectory(t);
+  const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
+  const c = clients(t, server, { 'socket-dir': dir, 'die-ms': 1500 }, CONTAINER);
+  await producers(server, 1);
+  const end = await traced(server, QUICK);
+  assert.deepEqual(end.matched.map((m) => [m.state, m.reason]), [['lost', 'process ended']]);
+  assert.deepEqual(c.of('dropped'), []);
+});
+
+test('without the directory a container does not find the service, and lives', { skip: cannot }, async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server, { 'run-ms': 1500 }, CONTAINER);
+  await c.ended;
+  assert.deepEqual((await server.get('/producers')).json().items, []);
+  assertNobodyDied(c);
+});
