@@ -394,6 +394,29 @@ def bench_trigger(_):
         report(f"trigger.{n}.skew", f"{skew:.2f} ms at the worst", skew, 1, at_most=True)
 
 
+def bench_kineto(_):
+    """How PyTorch processes are answered: a thousand at the same moment, and a few beside one that floods."""
+    name = f"traceplane-bench-{os.getpid()}"
+    service = Service("--kineto-socket", name)
+
+    def run(*args):
+        out = subprocess.run([tool("kineto"), args[0], name, *map(str, args[1:])], check=True, capture_output=True, text=True)
+        return [int(n) for n in out.stdout.split()]
+
+    try:
+        p50, p99, worst, answered, asked, again, whole = run("polls", 1000, 5)
+        report("kineto.polls", f"p50 {p50} us, p99 {p99} us, worst {worst} us; {answered} of {asked} answered; "
+               f"{again} found the queue full and came again, all of it p99 {whole / 1e3:.0f} ms", p99 / 1e3, 1, at_most=True)
+        alone = run("flood", 5, 5, 0, 0)
+        for kind, waits in (("nonblocking", 0), ("blocking", 1)):
+            asked, answered, sends, tries, worst, flood = run("flood", 5, 5, 1, waits)
+            report(f"kineto.flood.{kind}", f"{flood:,} datagrams/s of one process came through; {answered} of {asked} polls of five "
+                   f"others answered, {answered / max(alone[1], 1):.2f} x as many as without; {tries - sends} of {tries} sends "
+                   f"found the queue full; slowest answer {worst / 1e3:.1f} ms", answered / max(asked, 1), 0.95)
+    finally:
+        service.stop()
+
+
 def main():
     # The loops are a comparison behind a decision and not a figure of the service: only when they are named.
     service = Service(*(["--max-connections-per-peer", "8192"] if "loops" in ONLY else []))
@@ -401,7 +424,7 @@ def main():
         if "loops" in ONLY:
             bench_loops(service)
         for name, run in (("rest", bench_rest), ("events", bench_events), ("native", bench_native),
-                          ("emit", bench_emit), ("trigger", bench_trigger), ("downloads", bench_downloads), ("files", bench_files),
+                          ("emit", bench_emit), ("trigger", bench_trigger), ("kineto", bench_kineto), ("downloads", bench_downloads), ("files", bench_files),
                           ("big", bench_big)):
             if not ONLY or name in ONLY:
                 run(service)
