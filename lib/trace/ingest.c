@@ -487,6 +487,7 @@ static int finish_native(struct tp_ingest *g, struct tp_err *err)
         return give_up_native(g, err);
     g->result.is_native = true;
     g->result.native = found->head;
+    g->result.as_is = g->native;
     counts->emitted = counts->stored = found->n_events;
     counts->untyped = found->n_untyped;
     return TP_OK;

@@ -23,6 +23,7 @@
 struct tp_filter;
 struct tp_ingest;
 struct tp_limits;
+struct tp_native_check;
 struct tp_typemap;
 
 enum tp_ingest_form {
@@ -81,10 +82,12 @@ struct tp_ingest_result {
     bool has_base;   /* the source named a base, base_ns */
     int64_t base_ns;
     bool is_native; /* of a linked producer, by whose clock its times are */
-    struct tp_native_head native; /* what such a batch says of itself */
-    uint64_t members;             /* top-level members kept */
-    uint64_t members_left_out;    /* over a limit */
-    uint64_t damages;             /* places that could not be read */
+    struct tp_native_head native;        /* what such a batch says of itself */
+    const struct tp_native_check *as_is; /* the payload is what came, and this is what
+                                            is known of it; else NULL */
+    uint64_t members;                    /* top-level members kept */
+    uint64_t members_left_out;           /* over a limit */
+    uint64_t damages;                    /* places that could not be read */
     uint64_t damage_offset[TP_INGEST_DAMAGES_MAX]; /* the first, in inflated bytes */
     bool is_truncated;                             /* the input ended inside a value */
     bool lacks_events; /* JSON: an object that is no event and has no traceEvents */

@@ -5,14 +5,31 @@
  * reader that does look has found nothing to mend, and when nothing is in it that would
  * mean something to the log around it: a frame header, a ghost, another sequence, a
  * name that becomes a metadata event of its own.
+ *
+ * On the way it notes what the seal will find, so that a trace whose batches are all
+ * plain need not wait for its seals (native_tally.h). Types are counted by the number
+ * of the `cat` and looked up once for each.
  */
 #include "trace/native_check.h"
 
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "core/typemap.h"
 #include "trace/admit.h"
-#include "trace/pf_reader.h"
+#include "trace/notes.h"
+#include "trace/pf_reader_state.h"
+
+#define CATS_MAX 257  /* numbers of `cat` that are counted: a batch needs no more */
+#define META_ROOM 512 /* of a metadata event in an index, beside its texts */
+#define ARG_ROOM 40   /* of an argument of one, beside its texts */
+#define ESCAPED 6     /* times as long as a byte of text can be in JSON */
+
+/* The events of a `cat` of a batch. */
+struct cat_count {
+    uint64_t n;
+    int type; /* its id, -1 = none */
+};
 
 struct tp_native_check {
     struct tp_native_check_opts opts;
@@ -21,6 +38,7 @@ struct tp_native_check {
     size_t used; /* bytes of the batch that were judged */
     enum tp_native_verdict verdict;
     struct tp_native_found found;
+    struct cat_count cats[CATS_MAX]; /* by number; 0 is of those without one */
 };
 
 int tp_native_check_new(const struct tp_native_check_opts *opts,
@@ -34,6 +52,7 @@ int tp_native_check_new(const struct tp_native_check_opts *opts,
     if (c == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for judging a batch");
     c->opts = *opts;
+    c->found.is_plain = true;
     rc = tp_pf_reader_new(&reader, &c->reader, err);
     if (rc == TP_OK)
         rc = tp_admit_new(opts->filter, opts->types, &c->admit, err);
@@ -83,6 +102,83 @@ static inline bool is_told_name(const struct tp_event *ev)
     return ev->kind == TP_EVENT_META && ev->name.iid == 0;
 }
 
+/* Count an event by its type. */
+static inline void count_cat(struct tp_native_check *c, const struct tp_name *cat)
+{
+    struct cat_count *count;
+
+    if (__builtin_expect(cat->iid >= CATS_MAX || (cat->iid == 0 && cat->ptr != NULL),
+                         0)) {
+        c->found.is_plain = false;
+        return;
+    }
+    count = &c->cats[cat->iid];
+    if (count->n++ > 0)
+        return;
+    count->type = cat->ptr == NULL || c->opts.types == NULL
+                      ? -1
+                      : tp_typemap_find(c->opts.types, cat->ptr, cat->len);
+}
+
+static uint64_t id_bytes(const struct tp_id *id)
+{
+    return id->kind == TP_ID_TEXT ? id->text.len : 0;
+}
+
+/* The most that a metadata event can take in an index. */
+static uint64_t meta_bytes(const struct tp_event *ev)
+{
+    uint64_t texts = (uint64_t)ev->name.len + ev->cat.len + ev->extra.len +
+                     id_bytes(&ev->id) + id_bytes(&ev->track->pid) +
+                     id_bytes(&ev->track->tid);
+
+    for (uint32_t i = 0; i < ev->n_args; i++) {
+        const struct tp_arg *a = &ev->args[i];
+
+        texts += a->key.len + ARG_ROOM;
+        if (a->kind == TP_ARG_STRING || a->kind == TP_ARG_JSON)
+            texts += a->s.len;
+    }
+    return META_ROOM + ESCAPED * texts;
+}
+
+static void note_meta(struct tp_native_check *c, const struct tp_event *ev)
+{
+    struct tp_native_found *found = &c->found;
+    struct tp_note note;
+
+    if (ev->ts_ns != 0 || tp_note_read(ev, &note))
+        found->is_plain = false;
+    found->n_metas++;
+    found->meta_bytes += meta_bytes(ev);
+}
+
+/* Note what the seal will make of an event that is stored as it is. */
+static inline void note_event(struct tp_native_check *c, const struct tp_event *ev)
+{
+    struct tp_native_found *found = &c->found;
+    int64_t end;
+
+    if (ev->kind == TP_EVENT_META) {
+        note_meta(c, ev);
+        return;
+    }
+    if ((ev->kind == TP_EVENT_BEGIN && !ev->is_unfinished) ||
+        ev->kind == TP_EVENT_END || ev->kind == TP_EVENT_OTHER ||
+        __builtin_add_overflow(ev->ts_ns, ev->dur_ns, &end)) {
+        found->is_plain = false;
+        return;
+    }
+    if (!found->has_times) {
+        found->has_times = true;
+        found->first_ns = ev->ts_ns;
+        found->last_ns = end;
+    }
+    found->first_ns = ev->ts_ns < found->first_ns ? ev->ts_ns : found->first_ns;
+    found->last_ns = end > found->last_ns ? end : found->last_ns;
+    count_cat(c, &ev->cat);
+}
+
 static inline int judge_event(struct tp_native_check *c, struct tp_event *ev,
                               struct tp_err *err)
 {
@@ -97,6 +193,7 @@ static inline int judge_event(struct tp_native_check *c, struct tp_event *ev,
         c->verdict = TP_NATIVE_ODD;
     c->found.n_events++;
     c->found.n_untyped += is_untyped;
+    note_event(c, ev);
     return TP_OK;
 }
 
@@ -137,6 +234,27 @@ int tp_native_check_feed(struct tp_native_check *c, const char *batch, size_t n,
     return TP_OK;
 }
 
+/* The counts by `cat` as counts by type. */
+static void sum_types(struct tp_native_check *c)
+{
+    for (size_t i = 0; i < CATS_MAX; i++) {
+        const struct cat_count *count = &c->cats[i];
+
+        if (count->n > 0 && count->type >= 0)
+            c->found.by_type[count->type] += count->n;
+    }
+}
+
+uint32_t tp_native_check_tracks(const struct tp_native_check *c)
+{
+    return c->reader->places.n_places;
+}
+
+uint64_t tp_native_check_track(const struct tp_native_check *c, uint32_t i)
+{
+    return c->reader->places.places[i + 1].uuid;
+}
+
 int tp_native_check_finish(struct tp_native_check *c, size_t n,
                            enum tp_native_verdict *verdict, struct tp_err *err)
 {
@@ -148,6 +266,7 @@ int tp_native_check_finish(struct tp_native_check *c, size_t n,
     if (c->used != n)
         return tp_fail(err, TP_EINVAL, "the input ends inside a packet at byte %zu",
                        c->used);
+    sum_types(c);
     return tp_native_check_count(&c->found.head, c->found.n_events, err);
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/activity.h"
 #include "trace/native_batch.h"
 
 struct tp_err;
@@ -41,6 +42,14 @@ struct tp_native_found {
     struct tp_native_head head; /* for TP_NATIVE_ODD, too */
     uint64_t n_events;
     uint64_t n_untyped; /* of them: `cat` is no known type */
+    bool is_plain; /* the seal keeps every event as it is: nothing is to be paired, and
+                      nothing is about more than itself. The rest is for these only. */
+    uint64_t n_metas;    /* metadata events */
+    uint64_t meta_bytes; /* that they take in an index, at most */
+    bool has_times;      /* there are others, which give the next two */
+    int64_t first_ns;    /* the first begin and the last end, by the producer's clock */
+    int64_t last_ns;
+    uint64_t by_type[TP_ACTIVITY_IDS]; /* known after tp_native_check_finish() */
 };
 
 /*
@@ -79,6 +88,12 @@ int tp_native_check_finish(struct tp_native_check *c, size_t n,
 
 /* What was found so far; lives as long as the check. */
 const struct tp_native_found *tp_native_check_found(const struct tp_native_check *c);
+
+/* How many tracks, processes and counter series the batch has described so far. */
+uint32_t tp_native_check_tracks(const struct tp_native_check *c);
+
+/* The uuid of one of them; i is below tp_native_check_tracks(). */
+uint64_t tp_native_check_track(const struct tp_native_check *c, uint32_t i);
 
 /*
  * Whether the number of events is what the head says, for a batch that was read

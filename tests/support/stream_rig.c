@@ -74,6 +74,8 @@ int stream_rig_post(struct stream_rig *rig, const void *p, size_t n, struct tp_e
         rc = tp_counts_check(&result->counts, err);
     if (rc == TP_OK)
         rc = append_frame(rig->blobs, result, err);
+    if (rc == TP_OK && rig->tally != NULL)
+        rig->is_tallied = tp_native_tally_add(rig->tally, result);
     if (rc == TP_OK) {
         tp_counts_add(&rig->counts, &result->counts);
         rig->damages = result->damages;

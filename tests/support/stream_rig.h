@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "core/counts.h"
 #include "trace/ingest.h"
+#include "trace/native_tally.h"
 #include "trace/seal.h"
 
 /* Embed it, zero but for what opts and seal_opts are to say. */
@@ -17,6 +18,8 @@ struct stream_rig {
     struct tp_blobs *blobs;        /* made by stream_rig_post() when NULL */
     struct tp_ingest_opts opts;    /* of the next post; stream_no 0 is taken as 1 */
     struct tp_seal_opts seal_opts; /* blobs, log_name and stream_no are set */
+    struct tp_native_tally *tally; /* NULL, or the caller's: is told of each batch */
+    bool is_tallied;               /* what it said to the last one */
     size_t piece_bytes;            /* bodies are fed in pieces of this; 0: whole */
     struct tp_counts counts;       /* summed up; after the seal, adjusted */
     uint64_t damages;              /* of the last post */
