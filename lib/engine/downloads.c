@@ -225,13 +225,13 @@ static void fill_info(struct tp_engine_download *d)
         snprintf(rank, sizeof(rank), "-rank%u", d->ranks[0]);
     snprintf(d->file_name, sizeof(d->file_name), "%s-%s%s.%s", v->job, v->id, rank,
              formats[d->opts.format].ending);
-    if (!v->is_active)
+    if (!tp_sources_may_change(&d->sources))
         snprintf(d->etag, sizeof(d->etag), "\"%s-%016" PRIx64 "\"", v->id, hash_of(d));
     d->info.file_name = d->file_name;
     d->info.content_type = formats[d->opts.format].content_type;
     d->info.content_encoding = encodings[d->opts.compress];
     d->info.etag = d->etag;
-    d->info.is_final = !v->is_active;
+    d->info.is_final = !tp_sources_may_change(&d->sources);
     d->info.has_size = tp_download_size(d->download, &d->info.size_bytes);
 }
 

@@ -39,6 +39,7 @@ int tp_engine_new(const struct tp_engine_opts *opts, struct tp_now now,
     if (e == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for the engine");
     tp_lock_init(&e->lock);
+    tp_lock_event_init(&e->sealed);
     e->opts = *opts;
     e->limits = opts->limits == NULL ? tp_limits_default() : *opts->limits;
     e->opts.limits = &e->limits;
@@ -78,6 +79,7 @@ void tp_engine_free(struct tp_engine *e)
     tp_strmap_fini(&e->producers);
     tp_strmap_fini(&e->keys);
     tp_strmap_fini(&e->jobs);
+    tp_lock_event_fini(&e->sealed);
     tp_lock_fini(&e->lock);
     free(e->version);
     free(e->host);
@@ -128,6 +130,11 @@ uint64_t tp_engine_tick(struct tp_engine *e, struct tp_now now)
     e->seen = now;
     next = tick_purges(e, now);
     while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
+        uint64_t at = tp_life_tick(t, now);
+
+        next = at < next ? at : next;
+    }
+    for (t = e->unsealed; t != NULL; t = t->next_unsealed) {
         uint64_t at = tp_life_tick(t, now);
 
         next = at < next ? at : next;

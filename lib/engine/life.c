@@ -4,7 +4,8 @@
  *   prepared    registry frozen, job taken, producers asked to arm
  *   recording   the same; producers record
  *   stopping    registry free; producers flush and uploads that are open may end; then
- *               is_sealing: no more data, the streams are sealed one by one
+ *               is_sealing: no more data, streams that are not settled (settle.h) are
+ *               sealed one by one
  *   final       job free; producers that still record are told to drop it
  *
  * A move changes the session first, is written, and is taken back when the write fails.
@@ -19,6 +20,7 @@
 #include "engine/matching.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
+#include "engine/settle.h"
 #include "engine/stream_blobs.h"
 
 #define MARGIN_NS UINT64_C(5000000)     /* from the last ack to the common start */
@@ -349,16 +351,20 @@ static void begin_sealing(struct tp_trace *t)
         if (t->streams[i]->state == TP_STREAM_OPEN)
             t->streams[i]->state = TP_STREAM_SEALING;
     }
+    tp_settle_streams(t);
     /* The seal has its own bounds: no deadline from here on. */
     tp_session_set_deadline(&t->session, TP_SESSION_NO_DEADLINE, TP_SESSION_COMPLETE,
                             "", &ignored);
     tp_life_touch(t);
 }
 
-static bool is_sealed(const struct tp_trace *t)
+/* Whether nothing that is told of the data can change any more. */
+static bool is_settled(const struct tp_trace *t)
 {
     for (size_t i = 0; i < t->n_streams; i++) {
-        if (t->streams[i]->state == TP_STREAM_SEALING)
+        const struct tp_stream *s = t->streams[i];
+
+        if (s->state == TP_STREAM_SEALING && !s->is_settled)
             return false;
     }
     return t->n_working == 0;
@@ -372,7 +378,7 @@ static const struct tp_stream *all_failed(const struct tp_trace *t)
     for (size_t i = 0; i < t->n_streams; i++) {
         const struct tp_stream *s = t->streams[i];
 
-        if (s->state == TP_STREAM_SEALED)
+        if (s->state == TP_STREAM_SEALED || s->state == TP_STREAM_SEALING)
             return NULL;
         if (s->state == TP_STREAM_FAILED)
             last = s;
@@ -392,8 +398,12 @@ static int finish(struct tp_trace *t, struct tp_now now, struct tp_err *err)
         snprintf(cause, sizeof(cause), "the data cannot be read: %s", failed->reason);
         return tp_life_end(t, TP_SESSION_FAILED, cause, now, err);
     }
-    rc = move(t, TP_SESSION_COMPLETE, "all data is sealed", now, err);
-    if (rc != TP_OK)
+    rc = move(t, TP_SESSION_COMPLETE,
+              tp_settle_is_unsealed(t) ? "all data is in" : "all data is sealed", now,
+              err);
+    if (rc == TP_OK)
+        tp_settle_later(t);
+    else
         t->outcome[0] = t->reason[0] = '\0';
     return rc;
 }
@@ -425,7 +435,7 @@ static int advance_stopping(struct tp_trace *t, struct tp_now now, struct tp_err
 
     if (!t->is_sealing && t->n_committing == 0 && (is_due || all_are_in(t)))
         begin_sealing(t);
-    if (t->is_sealing && is_sealed(t))
+    if (t->is_sealing && is_settled(t))
         return finish(t, now, err);
     return TP_OK;
 }
@@ -514,7 +524,7 @@ static uint64_t next_retry(const struct tp_trace *t, struct tp_now now)
 {
     uint64_t next = UINT64_MAX;
 
-    for (size_t i = 0; t->is_sealing && i < t->n_streams; i++) {
+    for (size_t i = 0; (t->is_sealing || t->is_unsealed) && i < t->n_streams; i++) {
         const struct tp_stream *s = t->streams[i];
 
         if (s->state == TP_STREAM_SEALING && !s->is_working &&

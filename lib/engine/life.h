@@ -40,7 +40,8 @@ int tp_life_end(struct tp_trace *t, enum tp_session_state to, const char *cause,
 
 /*
  * Go on where something changed: start when all are armed, seal when all is in,
- * complete when all is sealed, remove the data of a cancelled one. What the store
+ * complete when all is sealed or settled, remove the data of a cancelled one. What the
+ * store
  * refuses is tried again by the next tick.
  */
 void tp_life_advance(struct tp_trace *t, struct tp_now now);

@@ -31,6 +31,7 @@
 struct tp_key;
 struct tp_kineto;
 struct tp_kineto_link;
+struct tp_native_tally;
 struct tp_refused;
 struct tp_stream_log;
 
@@ -98,12 +99,14 @@ struct tp_stream {
     size_t n_refused;
     bool has_times;
     int64_t first_ns, last_ns;
-    bool is_working;           /* its seal runs */
-    unsigned n_tries;          /* seals that failed */
-    uint64_t retry_ns;         /* not before, monotonic */
-    uint64_t log_bytes;        /* of its whole frames that are part of the trace */
-    struct tp_lock lock;       /* guards log: append and snapshot */
-    struct tp_stream_log *log; /* NULL: not open */
+    struct tp_native_tally *tally; /* of its batches; NULL: not all are known */
+    bool is_settled;               /* SEALING, which will change nothing that is told */
+    bool is_working;               /* its seal runs */
+    unsigned n_tries;              /* seals that failed */
+    uint64_t retry_ns;             /* not before, monotonic */
+    uint64_t log_bytes;            /* of its whole frames that are part of the trace */
+    struct tp_lock lock;           /* guards log: append and snapshot */
+    struct tp_stream_log *log;     /* NULL: not open */
 };
 
 struct tp_trace {
@@ -134,9 +137,11 @@ struct tp_trace {
     bool is_purging;   /* its blobs go as soon as nobody writes them */
     char outcome[16];
     char reason[TP_SESSION_CAUSE_BYTES * 2];
-    size_t n_uploads;      /* open */
-    size_t n_committing;   /* appending at this moment */
-    size_t n_working;      /* seals that run */
+    size_t n_uploads;    /* open */
+    size_t n_committing; /* appending at this moment */
+    size_t n_working;    /* seals that run */
+    bool is_unsealed;    /* COMPLETE, and some of its streams are SEALING */
+    struct tp_trace *next_unsealed;
     struct tp_quota quota; /* bytes */
     struct tp_member **members;
     size_t n_members;
@@ -164,10 +169,12 @@ struct tp_engine {
     struct tp_trace *newest;
     uint8_t last_id[16]; /* the newest id in binary, so that ids only grow */
     uint64_t n_active;
-    bool has_purges;          /* a cancelled trace may still have blobs */
-    bool has_late_news;       /* a trace may have some */
-    struct tp_kineto *kineto; /* NULL = off */
-    struct tp_now seen;       /* of the last tick */
+    struct tp_trace *unsealed;   /* complete traces whose streams are to be sealed */
+    struct tp_lock_event sealed; /* a piece of work was given back */
+    bool has_purges;             /* a cancelled trace may still have blobs */
+    bool has_late_news;          /* a trace may have some */
+    struct tp_kineto *kineto;    /* NULL = off */
+    struct tp_now seen;          /* of the last tick */
     uint64_t last_key_sweep_ns;
     uint64_t n_snapshots; /* downloads of active traces that are open */
     struct tp_engine_stats stats;

@@ -11,7 +11,9 @@
 #include "engine/kineto_model.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
+#include "engine/settle.h"
 #include "engine/stream_blobs.h"
+#include "trace/native_tally.h"
 
 struct tp_job *tp_job_find(struct tp_engine *e, struct tp_str name)
 {
@@ -98,6 +100,7 @@ void tp_trace_unlink(struct tp_trace *t)
 {
     struct tp_engine *e = t->engine;
 
+    tp_settle_forget(t);
     tp_strmap_remove(&e->traces, t->id, strlen(t->id));
     if (t->newer != NULL)
         t->newer->older = t->older;
@@ -118,6 +121,7 @@ static void free_stream(struct tp_stream *s)
     tp_lock_fini(&s->lock);
     free(s->file_name);
     free(s->refused);
+    tp_native_tally_free(s->tally);
     free(s);
 }
 

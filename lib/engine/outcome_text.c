@@ -193,6 +193,8 @@ void tp_life_worsen(struct tp_trace *t, const struct tp_stream *s)
                  tp_outcome_name(TP_OUTCOME_PARTIAL));
     memcpy(old, t->reason, sizeof(old));
     say(&out, "the data of %s is damaged: %s", s->who.name, s->damage);
-    if (old[0] != '\0')
+    if (strstr(old, t->reason) != NULL)
+        memcpy(t->reason, old, sizeof(old)); /* it is told already */
+    else if (old[0] != '\0')
         say(&out, "; %s", old);
 }

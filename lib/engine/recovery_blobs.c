@@ -5,10 +5,12 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "core/outcome.h"
 #include "engine/life.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/recovery.h"
+#include "engine/settle.h"
 #include "engine/stream_blobs.h"
 #include "store/store.h"
 
@@ -108,6 +110,55 @@ static int recover_trace(struct tp_trace *t, uint64_t *cut_bytes, struct tp_err 
     return rc;
 }
 
+/*
+ * The log of a complete trace that was not sealed yet. What it has lost since is in its
+ * row or is not: a start before this one may have been killed when it had mended the
+ * log.
+ *
+ * is_worse  set when the trace is to tell it.
+ */
+static int recover_unsealed_stream(struct tp_stream *s, uint64_t *cut_bytes,
+                                   bool *is_worse, struct tp_err *err)
+{
+    uint64_t before = s->counts.stored;
+    bool has_news = false;
+    int rc = tp_stream_blobs_recover(s, cut_bytes, &has_news, err);
+
+    if (rc != TP_OK)
+        return rc;
+    s->is_settled = true;
+    if (s->counts.stored < before && s->damage[0] == '\0')
+        snprintf(s->damage, sizeof(s->damage), "%llu of its events are not there",
+                 (unsigned long long)(before - s->counts.stored));
+    has_news = has_news || s->counts.stored < before;
+    *is_worse = s->damage[0] != '\0' &&
+                (has_news || tp_outcome_find(tp_str_of(s->trace->outcome)) <
+                                 (int)TP_OUTCOME_PARTIAL);
+    return has_news ? tp_persist_stream(s->trace->engine, s, err) : TP_OK;
+}
+
+/* The logs of a complete trace. What one has lost, the trace has. */
+static int recover_unsealed(struct tp_trace *t, struct tp_now now, uint64_t *cut_bytes,
+                            struct tp_err *err)
+{
+    bool is_told = true;
+    int rc = TP_OK;
+
+    for (size_t i = 0; i < t->n_streams && rc == TP_OK; i++) {
+        struct tp_stream *s = t->streams[i];
+        bool is_worse = false;
+
+        if (s->state == TP_STREAM_SEALING)
+            rc = recover_unsealed_stream(s, cut_bytes, &is_worse, err);
+        if (!is_worse)
+            continue;
+        is_told = false;
+        tp_life_worsen(t, s);
+    }
+    tp_settle_later(t);
+    return rc == TP_OK && !is_told ? tp_persist_trace(t->engine, t, now, err) : rc;
+}
+
 /* Whether the sealed blob and the index have the size that the row says. What is new
  * about it goes into the row, so that it stays said when only some of it comes back. */
 static bool note_lost_seal(struct tp_stream *s)
@@ -158,6 +209,8 @@ int tp_recovery_blobs(struct tp_engine *e, struct tp_now now,
     for (struct tp_trace *t = e->newest; t != NULL && rc == TP_OK; t = t->older) {
         if (tp_trace_is_active(t))
             rc = recover_trace(t, &found->cut_bytes, err);
+        else if (t->session.state == TP_SESSION_COMPLETE)
+            rc = recover_unsealed(t, now, &found->cut_bytes, err);
         if (rc == TP_OK)
             rc = check_seals(t, now, err);
     }

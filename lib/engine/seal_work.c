@@ -6,7 +6,8 @@
  *          the log is removed
  *
  * A kill before the row leaves a log, which is sealed again; a kill behind it leaves a
- * log that the next start removes.
+ * log that the next start removes. That goes for a trace that is complete already, too:
+ * until the row says "sealed", what it has is the log.
  */
 #include "engine/seal_work.h"
 
@@ -19,12 +20,14 @@
 #include "engine/life.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
+#include "engine/settle.h"
 #include "engine/source_rank.h"
 #include "engine/stream_blobs.h"
 #include "trace/seal.h"
 
 #define TRIES 3
 #define TRIES_FULL 11 /* on a full disk: in nearly a minute it may get room */
+#define TRIES_MAX 60  /* from here on once in so many times TP_RETRY_NS */
 
 struct tp_work {
     struct tp_engine *e;
@@ -43,31 +46,41 @@ struct tp_work {
 /* The next stream of a trace that wants its seal now, or NULL. */
 static struct tp_stream *next_stream(const struct tp_trace *t, struct tp_now now)
 {
-    if (t->session.state != TP_SESSION_STOPPING || !t->is_sealing)
+    bool is_waited_for = t->session.state == TP_SESSION_STOPPING && t->is_sealing;
+
+    if (!is_waited_for && !t->is_unsealed)
         return NULL;
     for (size_t i = 0; i < t->n_streams; i++) {
         struct tp_stream *s = t->streams[i];
 
         if (s->state == TP_STREAM_SEALING && !s->is_working &&
-            s->retry_ns <= now.mono_ns)
+            s->retry_ns <= now.mono_ns && !(is_waited_for && s->is_settled))
             return s;
     }
     return NULL;
 }
 
-/* Of the oldest trace first. The lock is held. */
+/* One of the older trace, when there are two. */
+static struct tp_stream *older(struct tp_stream *a, struct tp_stream *b)
+{
+    if (a == NULL || b == NULL)
+        return a == NULL ? b : a;
+    return strcmp(a->trace->id, b->trace->id) < 0 ? a : b;
+}
+
+/* Of the oldest trace first, and of one that is complete last. The lock is held. */
 static struct tp_stream *find_stream(struct tp_engine *e, struct tp_now now)
 {
     struct tp_stream *found = NULL;
     struct tp_trace *t;
     size_t cursor = 0;
 
-    while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
-        struct tp_stream *s = next_stream(t, now);
-
-        if (s != NULL && (found == NULL || strcmp(t->id, found->trace->id) < 0))
-            found = s;
-    }
+    while ((t = tp_trace_next_active(e, &cursor)) != NULL)
+        found = older(found, next_stream(t, now));
+    if (found != NULL)
+        return found;
+    for (t = e->unsealed; t != NULL; t = t->next_unsealed)
+        found = older(found, next_stream(t, now));
     return found;
 }
 
@@ -81,6 +94,22 @@ bool tp_engine_has_work(struct tp_engine *e)
     return has_work;
 }
 
+/* Hand out the seal of a stream. The lock is held. */
+static void take(struct tp_work *w, struct tp_stream *s)
+{
+    w->e = s->trace->engine;
+    w->stream = s;
+    w->trace = s->trace;
+    w->min_duration_ns = s->trace->spec.min_duration_ns;
+    w->has_no_batch = s->batches == 0;
+    for (int i = 0; i < TP_BLOB_KINDS; i++)
+        tp_stream_blob_name(s->trace->id, s->no, (enum tp_blob_kind)i, w->names[i]);
+    tp_trace_ref(s->trace);
+    s->trace->n_working++;
+    s->is_working = true;
+    tp_stream_blobs_close(s);
+}
+
 struct tp_work *tp_engine_next_work(struct tp_engine *e, struct tp_now now)
 {
     struct tp_work *w = calloc(1, sizeof(*w));
@@ -90,25 +119,52 @@ struct tp_work *tp_engine_next_work(struct tp_engine *e, struct tp_now now)
         return NULL;
     tp_lock_take(&e->lock);
     s = find_stream(e, now);
-    if (s != NULL) {
-        w->e = e;
-        w->stream = s;
-        w->trace = s->trace;
-        w->min_duration_ns = s->trace->spec.min_duration_ns;
-        w->has_no_batch = s->batches == 0;
-        for (int i = 0; i < TP_BLOB_KINDS; i++)
-            tp_stream_blob_name(s->trace->id, s->no, (enum tp_blob_kind)i, w->names[i]);
-        tp_trace_ref(s->trace);
-        s->trace->n_working++;
-        s->is_working = true;
-        tp_stream_blobs_close(s);
-    }
+    if (s != NULL)
+        take(w, s);
     tp_lock_give(&e->lock);
     if (s == NULL) {
         free(w);
         return NULL;
     }
     return w;
+}
+
+/* Take the next seal of a complete trace; wait while all that is left of it is with
+ * others. Returns false when there is none. */
+static bool take_next_of(struct tp_engine *e, const char *trace_id, struct tp_work *w,
+                         struct tp_now *now)
+{
+    struct tp_stream *s = NULL;
+    struct tp_trace *t;
+
+    tp_lock_take(&e->lock);
+    while ((t = tp_strmap_get(&e->traces, trace_id, strlen(trace_id))) != NULL &&
+           t->is_unsealed) {
+        s = next_stream(t, e->seen);
+        if (s != NULL || t->n_working == 0)
+            break;
+        tp_lock_wait(&e->lock, &e->sealed);
+    }
+    if (s != NULL)
+        take(w, s);
+    *now = e->seen;
+    tp_lock_give(&e->lock);
+    return s != NULL;
+}
+
+void tp_work_finish_trace(struct tp_engine *e, const char *trace_id)
+{
+    for (;;) {
+        struct tp_work *w = calloc(1, sizeof(*w));
+        struct tp_now now;
+
+        if (w == NULL || !take_next_of(e, trace_id, w, &now)) {
+            free(w);
+            return;
+        }
+        tp_work_run(w);
+        tp_engine_work_done(e, w, now);
+    }
 }
 
 /* Write the index as a new blob. */
@@ -185,41 +241,21 @@ static void take_result(struct tp_work *w)
     tp_source_fill_in(&says, &s->who, &ignored);
 }
 
-/* Add to what is stored of a type. Without memory the type lacks its number, and its
- * events count as lost. */
-static void add_stored(struct tp_member *m, unsigned id, uint64_t n)
-{
-    struct tp_type_count *count;
-    struct tp_err ignored;
-
-    if (n > 0 && tp_type_counts_get(&m->types, id, &count, &ignored) == TP_OK)
-        count->stored += n;
-}
-
-/* What its producer reports by type gets what is stored: of each type, and of none, as
- * are the names of its process and threads. The lock is held. */
-static void take_types(struct tp_work *w)
+/* What its producer reports by type gets what is stored. The lock is held. */
+static void take_types(struct tp_work *w, const struct tp_typemap *types)
 {
     const struct tp_stream_index *ix = &w->result.index;
-    struct tp_member *m = tp_member_of_stream(w->trace, w->stream->no);
-    uint64_t rest = w->stream->counts.stored;
+    uint64_t by_type[TP_ACTIVITY_IDS] = {0};
 
-    if (m == NULL || m->types.n == 0 || w->trace->types == NULL)
+    if (types == NULL)
         return;
-    for (size_t i = 0; i < m->types.n; i++)
-        m->types.items[i].stored = 0;
     for (size_t i = 0; i < ix->n_types; i++) {
-        const uint64_t n = ix->types[i].count < rest ? ix->types[i].count : rest;
-        int id = tp_typemap_find(w->trace->types, ix->types[i].cat.ptr,
-                                 ix->types[i].cat.len);
+        int id = tp_typemap_find(types, ix->types[i].cat.ptr, ix->types[i].cat.len);
 
-        if (id < 0)
-            continue;
-        add_stored(m, (unsigned)id, n);
-        rest -= n;
+        if (id >= 0)
+            by_type[id] += ix->types[i].count;
     }
-    add_stored(m, TP_ACTIVITY_UNTYPED, rest);
-    m->is_dirty = true;
+    tp_settle_types(w->stream, by_type);
 }
 
 /* The row first, then the log. The lock is held. */
@@ -237,51 +273,139 @@ static int accept_result(struct tp_work *w, struct tp_err *err)
         s->state = TP_STREAM_SEALING;
         return rc;
     }
-    take_types(w);
+    take_types(w, w->trace->types);
     w->e->stats.seals++;
     w->e->stats.sealed_events += w->result.index.n_events;
     return TP_OK;
+}
+
+/*
+ * A complete trace has lost some of a stream, or all of it. It says so before the row
+ * of the stream does: a kill in between leaves the log, and this is found again. The
+ * lock is held.
+ */
+static int worsen(struct tp_work *w, struct tp_now now, struct tp_err *err)
+{
+    struct tp_trace *t = w->trace;
+    char outcome[sizeof(t->outcome)], reason[sizeof(t->reason)];
+    int rc;
+
+    memcpy(outcome, t->outcome, sizeof(outcome));
+    memcpy(reason, t->reason, sizeof(reason));
+    tp_life_worsen(t, w->stream);
+    rc = tp_persist_trace(w->e, t, now, err);
+    if (rc != TP_OK) {
+        memcpy(t->outcome, outcome, sizeof(outcome));
+        memcpy(t->reason, reason, sizeof(reason));
+    }
+    return rc;
+}
+
+/* Count by type again what is left of a damaged stream. */
+static void count_types(struct tp_work *w, struct tp_now now)
+{
+    struct tp_typemap *types = NULL;
+    struct tp_err ignored;
+
+    if (tp_typemap_new(w->trace->job->registry, &types, &ignored) == TP_OK)
+        take_types(w, types);
+    tp_typemap_unref(types);
+    tp_persist_trace(w->e, w->trace, now, &ignored);
+}
+
+/* The seal of a complete trace: what it has found lost since was counted as stored. The
+ * lock is held. */
+static int accept_late(struct tp_work *w, struct tp_now now, struct tp_err *err)
+{
+    unsigned long long lost = w->result.adjust.stored;
+    struct tp_stream *s = w->stream;
+    char before[sizeof(s->damage)];
+    int rc = TP_OK;
+
+    memcpy(before, s->damage, sizeof(before));
+    if (lost > 0) {
+        snprintf(s->damage, sizeof(s->damage),
+                 "%llu events could not be read when it was sealed%s%.60s", lost,
+                 before[0] == '\0' ? "" : "; ", before);
+        rc = worsen(w, now, err);
+    }
+    if (rc == TP_OK)
+        rc = accept_result(w, err);
+    if (rc != TP_OK)
+        memcpy(s->damage, before, sizeof(before));
+    else if (s->damage[0] != '\0')
+        count_types(w, now);
+    return rc;
+}
+
+/* Whether to seal the log again later. That of a complete trace can be read as well,
+ * and waits for room as long as there is none. */
+static bool may_retry(const struct tp_work *w)
+{
+    const unsigned most = w->rc == TP_EQUOTA ? TRIES_FULL : TRIES;
+
+    if (w->trace->is_unsealed && (w->rc == TP_EQUOTA || w->rc == TP_ENOMEM))
+        return true;
+    return w->stream->n_tries < most && w->rc != TP_EINVAL;
 }
 
 /* Try again later, or give the stream up: its log stays, its events are not readable.
  * */
 static void refuse_result(struct tp_work *w, struct tp_now now)
 {
-    const unsigned most = w->rc == TP_EQUOTA ? TRIES_FULL : TRIES;
     struct tp_stream *s = w->stream;
     struct tp_err ignored;
 
     w->e->stats.seal_failures++;
     s->n_tries++;
-    s->retry_ns = now.mono_ns + s->n_tries * TP_RETRY_NS;
-    if (s->n_tries < most && w->rc != TP_EINVAL)
+    s->retry_ns = now.mono_ns +
+                  (s->n_tries < TRIES_MAX ? s->n_tries : TRIES_MAX) * TP_RETRY_NS;
+    if (may_retry(w))
         return;
     s->state = TP_STREAM_FAILED;
     snprintf(s->reason, sizeof(s->reason), "%.150s", w->err.message);
     s->counts.dropped[TP_DROP_DAMAGED] += s->counts.stored;
     s->counts.stored = s->counts.repaired = s->counts.untyped = 0;
+    if (w->trace->is_unsealed) {
+        memcpy(s->damage, s->reason, sizeof(s->damage));
+        worsen(w, now, &ignored);
+        count_types(w, now);
+    }
     tp_persist_stream(w->e, s, &ignored);
+}
+
+/* What became of a seal that was run. The lock is held. */
+static void take_back(struct tp_work *w, struct tp_now now)
+{
+    struct tp_trace *t = w->trace;
+
+    if (w->rc == TP_OK)
+        w->rc = t->is_unsealed ? accept_late(w, now, &w->err)
+                               : accept_result(w, &w->err);
+    if (w->rc != TP_OK)
+        refuse_result(w, now);
+    else if (!tp_stream_blobs_drop_log(w->stream))
+        w->e->stats.blob_failures++;
+    tp_life_touch(t);
+    if (t->is_unsealed && !tp_settle_is_unsealed(t))
+        tp_settle_forget(t);
 }
 
 void tp_engine_work_done(struct tp_engine *e, struct tp_work *w, struct tp_now now)
 {
-    struct tp_stream *s = w->stream;
     struct tp_trace *t = w->trace;
 
     tp_lock_take(&e->lock);
-    s->is_working = false;
+    w->stream->is_working = false;
     t->n_working--;
-    if (w->was_run && t->session.state == TP_SESSION_STOPPING) {
-        if (w->rc == TP_OK)
-            w->rc = accept_result(w, &w->err);
-        if (w->rc != TP_OK)
-            refuse_result(w, now);
-        else if (!tp_stream_blobs_drop_log(s))
-            e->stats.blob_failures++;
-        tp_life_touch(t);
-    }
+    if (w->was_run && (t->session.state == TP_SESSION_STOPPING || t->is_unsealed))
+        take_back(w, now);
+    /* It was deleted while it was sealed: what was written since goes as well. */
+    if (t->is_deleted && t->n_working == 0)
+        tp_stream_blobs_remove(t);
     tp_life_advance(t, now);
     tp_trace_unref(t);
+    tp_lock_tell(&e->sealed);
     tp_lock_give(&e->lock);
     tp_seal_result_fini(&w->result);
     free(w);

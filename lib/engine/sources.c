@@ -11,6 +11,7 @@
 #include "engine/make_view.h"
 #include "engine/objects.h"
 #include "engine/problem.h"
+#include "engine/seal_work.h"
 #include "engine/stream_blobs.h"
 
 #define TRIES 5
@@ -179,6 +180,13 @@ static bool has_snapshots(const struct tp_sources *s)
     return false;
 }
 
+bool tp_sources_may_change(const struct tp_sources *s)
+{
+    return s->view->is_active ||
+           (strcmp(s->view->state, tp_session_state_name(TP_SESSION_COMPLETE)) == 0 &&
+            has_snapshots(s));
+}
+
 static int take_snapshot_place(struct tp_engine *e, struct tp_problem *problem,
                                struct tp_err *err)
 {
@@ -192,6 +200,21 @@ static int take_snapshot_place(struct tp_engine *e, struct tp_problem *problem,
         e->n_snapshots++;
     tp_lock_give(&e->lock);
     return rc;
+}
+
+/* Copy a trace. One that is complete is sealed first, so that its downloads are the
+ * same for ever; where that fails, its log is read as that of an active one. */
+static int copy_sealed(struct tp_engine *e, struct tp_str id, struct tp_sources *out,
+                       struct tp_problem *problem, struct tp_err *err)
+{
+    int rc = copy_trace(e, id, out, problem, err);
+
+    if (rc != TP_OK || !tp_sources_may_change(out) || out->view->is_active)
+        return rc;
+    tp_work_finish_trace(e, out->view->id);
+    tp_sources_fini(out);
+    out->e = e;
+    return copy_trace(e, id, out, problem, err);
 }
 
 /* Open what the copy names; snapshots of active traces are limited in number. */
@@ -220,7 +243,7 @@ int tp_sources_open(struct tp_engine *e, struct tp_str trace_id, struct tp_sourc
     for (int i = 0; i < TRIES; i++) {
         tp_sources_fini(out);
         out->e = e;
-        rc = copy_trace(e, trace_id, out, problem, err);
+        rc = copy_sealed(e, trace_id, out, problem, err);
         if (rc != TP_OK)
             return rc;
         rc = open_copy(out, problem, err);

@@ -13,7 +13,7 @@
 #include "trace/seal.h"
 #include "trace/trace_info.h"
 
-/* One stream. For a trace that is active, sealed into an anonymous blob. */
+/* One stream. When it is not sealed, it is now, into an anonymous blob. */
 struct tp_source {
     const struct tp_stream_view *view;
     uint64_t log_bytes; /* of a stream that is not sealed */
@@ -48,6 +48,9 @@ struct tp_sources {
  */
 int tp_sources_open(struct tp_engine *e, struct tp_str trace_id, struct tp_sources *out,
                     struct tp_problem *problem, struct tp_err *err);
+
+/* Whether the same question may get another answer later. */
+bool tp_sources_may_change(const struct tp_sources *s);
 
 /* The blob and the index of one. */
 struct tp_blob *tp_source_blob(const struct tp_source *s);

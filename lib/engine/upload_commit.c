@@ -9,6 +9,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/problem.h"
+#include "engine/settle.h"
 #include "engine/stream_blobs.h"
 #include "engine/streams.h"
 #include "engine/upload_form.h"
@@ -131,6 +132,7 @@ static void add_batch(struct tp_upload *u, bool is_duplicate)
         counts.bytes = u->result->payload_bytes + TP_FRAME_BYTES;
         tp_counts_add(&s->counts, &counts);
         s->log_bytes = tp_stream_blobs_log_bytes(s);
+        tp_settle_add(s, u->result);
         s->batches++;
         u->e->stats.log_bytes += counts.bytes;
         count_batch(u);

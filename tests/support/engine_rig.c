@@ -11,6 +11,7 @@
 #include "core/limits.h"
 #include "store/store_sqlite.h"
 #include "support/blob_mem.h"
+#include "support/native_rig.h"
 #include "support/store_faulty.h"
 #include "trace/download.h"
 
@@ -145,7 +146,7 @@ int rig_stop(struct rig *r, const char *id)
 }
 
 static int send_body(struct rig *r, const char *id,
-                     const struct tp_upload_request *request, const char *body,
+                     const struct tp_upload_request *request, struct tp_str body,
                      struct tp_upload_reply *reply)
 {
     struct tp_upload_reply ignored;
@@ -155,7 +156,7 @@ static int send_body(struct rig *r, const char *id,
 
     if (rc != TP_OK)
         return rc;
-    rc = tp_upload_feed(u, body, strlen(body), &r->problem, &r->err);
+    rc = tp_upload_feed(u, body.ptr, body.len, &r->problem, &r->err);
     if (rc == TP_OK)
         rc = tp_upload_commit(u, r->now, reply == NULL ? &ignored : reply, &r->problem,
                               &r->err);
@@ -172,7 +173,30 @@ int rig_post(struct rig *r, const char *id, const char *producer, int64_t rank,
                                         .has_seq = seq >= 0,
                                         .seq = seq < 0 ? 0 : (uint64_t)seq};
 
-    return send_body(r, id, &request, body, reply);
+    return send_body(r, id, &request, rig_str(body), reply);
+}
+
+int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank,
+               int64_t seq, uint32_t stream_no, unsigned n)
+{
+    struct tp_upload_request request = {.form = TP_FORM_PERFETTO,
+                                        .producer = rig_str(producer),
+                                        .rank = rank,
+                                        .pid = -1,
+                                        .has_seq = true,
+                                        .seq = (uint64_t)seq};
+    struct native_rig batch = {0};
+    int rc;
+
+    native_rig_begin(&batch, stream_no, NULL);
+    for (unsigned i = 0; i < n; i++)
+        native_rig_slice(&batch, "kernel", "op", i % 3,
+                         (int64_t)(r->now.wall_ns + i * 1000), 500);
+    native_rig_end(&batch);
+    rc = send_body(r, id, &request, (struct tp_str){batch.bytes.data, batch.bytes.len},
+                   NULL);
+    native_rig_fini(&batch);
+    return rc;
 }
 
 int rig_file(struct rig *r, const char *id, const char *name, int64_t rank,
@@ -185,7 +209,7 @@ int rig_file(struct rig *r, const char *id, const char *name, int64_t rank,
                                         .pid = -1,
                                         .file_name = rig_str(name)};
 
-    return send_body(r, id, &request, body, reply);
+    return send_body(r, id, &request, rig_str(body), reply);
 }
 
 struct tp_trace_view *rig_view(struct rig *r, const char *id)

@@ -58,6 +58,10 @@ int rig_stop(struct rig *r, const char *id);
 /* Post a JSON body. Returns the code. seq -1 = none. */
 int rig_post(struct rig *r, const char *id, const char *producer, int64_t rank,
              int64_t seq, const char *body, struct tp_upload_reply *reply);
+/* Post a native batch to a stream: n slices of "kernel", one a microsecond. Returns the
+ * code. */
+int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank,
+               int64_t seq, uint32_t stream_no, unsigned n);
 /* Send a JSON body as a file. Returns the code. */
 int rig_file(struct rig *r, const char *id, const char *name, int64_t rank,
              const char *body, struct tp_upload_reply *reply);

@@ -17,7 +17,31 @@ struct progress {
     bool was_stopped;
 };
 
-/* A whole life, until something fails. */
+/* The data of linked producers only: the trace is complete before it is sealed. */
+static bool post_native(struct rig *r, struct progress *p)
+{
+    for (int i = 0; i < 4; i++) {
+        if (rig_native(r, p->id, i % 2 == 0 ? "p" : "q", 0, i, 1 + i % 2, 4) != TP_OK)
+            return false;
+        p->acknowledged += 4;
+    }
+    return true;
+}
+
+static bool post_json(struct rig *r, struct progress *p, const char *body)
+{
+    for (int i = 0; i < 3; i++) {
+        if (rig_post(r, p->id, i == 2 ? "q" : "p", 0, i, body, NULL) != TP_OK)
+            return false;
+        p->acknowledged += 4;
+    }
+    if (rig_file(r, p->id, "f.json", 1, body, NULL) != TP_OK)
+        return false;
+    p->acknowledged += 4;
+    return true;
+}
+
+/* A whole life, until something fails. body NULL: of linked producers. */
 static void live(struct rig *r, struct progress *p, const char *body)
 {
     unsigned type;
@@ -27,14 +51,8 @@ static void live(struct rig *r, struct progress *p, const char *body)
         rig_create(r, "j", NULL, p->id) != TP_OK)
         return;
     p->was_created = true;
-    for (int i = 0; i < 3; i++) {
-        if (rig_post(r, p->id, i == 2 ? "q" : "p", 0, i, body, NULL) != TP_OK)
-            return;
-        p->acknowledged += 4;
-    }
-    if (rig_file(r, p->id, "f.json", 1, body, NULL) != TP_OK)
+    if (body == NULL ? !post_native(r, p) : !post_json(r, p, body))
         return;
-    p->acknowledged += 4;
     if (rig_stop(r, p->id) != TP_OK)
         return;
     p->was_stopped = true;
@@ -107,10 +125,8 @@ static void fail_blobs(struct rig *r, int n)
 }
 
 /* The crash matrix: break at the n-th operation, kill, start, look. */
-static void run_matrix(break_fn arm)
+static void run_lives(break_fn arm, const char *body)
 {
-    char *body = rig_events("a.B", 4, 10);
-
     for (int n = 0;; n++) {
         struct progress p;
         struct rig r;
@@ -130,6 +146,14 @@ static void run_matrix(break_fn arm)
             break;
         }
     }
+}
+
+static void run_matrix(break_fn arm)
+{
+    char *body = rig_events("a.B", 4, 10);
+
+    run_lives(arm, body);
+    run_lives(arm, NULL);
     free(body);
 }
 
