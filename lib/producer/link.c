@@ -8,7 +8,10 @@
  */
 #include "producer/link.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -48,6 +51,27 @@ static size_t take_bytes(char *p, size_t size, size_t n, void *arg)
     return tp_buf_append(&c->reply, p, size * n, NULL) == TP_OK ? size * n : 0;
 }
 
+static bool is_loopback(const struct sockaddr *a)
+{
+    const struct sockaddr_in *v4 = (const void *)a;
+    const struct sockaddr_in6 *v6 = (const void *)a;
+
+    return (a->sa_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == 127) ||
+           (a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
+}
+
+/*
+ * Within a host there is nothing to pace: an algorithm that does so (BBR) sends small
+ * pieces by a timer, which costs more than the sending. Reno is in every kernel, and
+ * anybody may choose it. Without it nothing is lost.
+ */
+static void send_unpaced(int fd)
+{
+    static const char algorithm[] = "reno";
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm, sizeof(algorithm) - 1);
+}
+
 /* Open a socket that an exec() closes, and remember it for a fork(). */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose,
                                  struct curl_sockaddr *a)
@@ -56,6 +80,8 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
     int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 
     (void)purpose;
+    if (fd >= 0 && is_loopback(&a->addr))
+        send_unpaced(fd);
     for (int i = 0; fd >= 0 && i < SOCKETS_MAX; i++) {
         if (l->sockets[i] != 0)
             continue;
