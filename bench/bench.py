@@ -101,6 +101,10 @@ class Service:
                 return view
             time.sleep(0.01)
 
+    def wait_sealed(self, trace):
+        while any(s["state"] != "sealed" for s in self.json("GET", f"/traces/{trace}")["streams"]):
+            time.sleep(0.01)
+
     def post_events(self, trace, connections, batches, events):
         """posted, accepted, filtered, rejected, bytes as the load generator added them up."""
         out = subprocess.run([tool("post_events"), str(self.port), trace, str(connections), str(batches), str(events)],
@@ -260,7 +264,7 @@ def bench_events(service):
 
 def bench_native(service):
     """Batches of linked producers from the socket into streams, and from the stop to complete."""
-    rates, ends = [], []
+    rates, ends, seals = [], [], []
     for _ in range(ROUNDS):
         trace = service.trace()
         start = service.cpu()
@@ -271,6 +275,8 @@ def bench_native(service):
         start = time.monotonic()
         view = service.stop_trace(trace)
         ends.append((time.monotonic() - start) / posted * 1e6)
+        service.wait_sealed(trace)
+        seals.append((time.monotonic() - start) / posted * 1e6)
         if not accepted == posted == view["counts"]["stored"] == view["counts"]["emitted"]:
             failures.append("native.exact")
         service.call("DELETE", f"/traces/{trace}")
@@ -279,6 +285,7 @@ def bench_native(service):
            f"{'yes' if 'native.exact' not in failures else 'NO'}")
     report("native.rate", f"{rate / 1e6:.2f} M slices/s per core from socket to stream", rate / 1e6, 5)
     report("native.complete", f"{end:.3f} s from stop to complete, per million events", end, 0.1, at_most=True)
+    report("native.sealed", f"{statistics.median(seals):.3f} s from stop to sealed, which a first download waits for")
 
 
 def bench_downloads(service):
