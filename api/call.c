@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/service.h"
 #include "base/utf8.h"
 #include "engine/uploads.h"
 
@@ -230,6 +231,13 @@ struct tp_str tp_call_param(const struct tp_call *call, const char *key)
         if (tp_str_is(call->params[i].key, key))
             return call->params[i].value;
     return (struct tp_str){NULL, 0};
+}
+
+void tp_call_changed(struct tp_call *call)
+{
+    call->has_changed = true;
+    if (call->service->changed != NULL)
+        call->service->changed(call->service->arg);
 }
 
 void tp_call_header(struct tp_call *call, const char *name, const char *value)

@@ -149,7 +149,7 @@ struct tp_call {
     void *wait_arg;               /* of the handler that waits; see wait_free */
     void (*wait_free)(void *arg); /* NULL: nothing to free */
     char subject[64];             /* what it was about, for the audit line: an id */
-    bool has_changed;             /* something changed that others may wait for */
+    bool has_changed;             /* tp_call_changed() was called */
     bool is_repeat;               /* what was asked for is so already: no audit line */
 };
 
@@ -176,6 +176,10 @@ int tp_call_decode(struct tp_call *call, struct tp_str s, bool plus_is_blank,
 
 /* The value of a parameter, ptr NULL when it is absent. */
 struct tp_str tp_call_param(const struct tp_call *call, const char *key);
+
+/* Something has changed that others may wait for: say so at once, as making the answer
+ * may take long. */
+void tp_call_changed(struct tp_call *call);
 
 /* Add a header with a static value. More than TP_CALL_HEADERS_MAX is our mistake. */
 void tp_call_header(struct tp_call *call, const char *name, const char *value);

@@ -144,7 +144,7 @@ void tp_rest_register_producer(struct tp_call *call)
         tp_problem_engine(call, rc, &problem, &err);
         goto out;
     }
-    call->has_changed = true;
+    tp_call_changed(call);
     snprintf(call->subject, sizeof(call->subject), "%s", list->items[0].id);
     answer_producer(call, list, true);
 
@@ -209,7 +209,8 @@ void tp_rest_delete_producer(struct tp_call *call)
     int rc = tp_engine_producer_delete(call->service->engine, call->args[0], call->now,
                                        &problem, &err);
 
-    call->has_changed = rc == TP_OK;
+    if (rc == TP_OK)
+        tp_call_changed(call);
     if (rc != TP_OK)
         tp_problem_engine(call, rc, &problem, &err);
     else
@@ -281,7 +282,8 @@ static void run_sync(struct tp_call *call, const struct tp_sync_body *body)
         tp_problem_engine(call, rc, &problem, &err);
         return;
     }
-    call->has_changed = reply.has_moved;
+    if (reply.has_moved)
+        tp_call_changed(call);
     if (reply.n_commands == 0 && body->wait_ms > 0)
         hold_sync(call, body->wait_ms);
     else

@@ -86,7 +86,8 @@ void tp_rest_create_trace(struct tp_call *call)
     if (rc != TP_OK) {
         tp_problem_engine(call, rc, &problem, &err);
     } else {
-        call->has_changed = !view->is_dry_run && !view->is_replay;
+        if (!view->is_dry_run && !view->is_replay)
+            tp_call_changed(call);
         answer_created(call, view);
     }
 
@@ -131,7 +132,7 @@ static void move_trace(struct tp_call *call, move_fn move)
     if (rc != TP_OK) {
         tp_problem_engine(call, rc, &problem, &err);
     } else {
-        call->has_changed = true;
+        tp_call_changed(call);
         answer_trace(call, 202, view);
     }
     tp_trace_view_free(view);
@@ -174,7 +175,8 @@ void tp_rest_delete_trace(struct tp_call *call)
     int rc = tp_engine_trace_delete(call->service->engine, call->args[0], call->now,
                                     &problem, &err);
 
-    call->has_changed = rc == TP_OK;
+    if (rc == TP_OK)
+        tp_call_changed(call);
     if (rc != TP_OK)
         tp_problem_engine(call, rc, &problem, &err);
     else

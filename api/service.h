@@ -37,6 +37,8 @@ struct tp_service {
     void (*size_put)(void *arg, const char *etag, uint64_t size_bytes);
     /* Count one more (+1) or one less (-1) open watch; false: there are too many. */
     bool (*watch_count)(void *arg, int change);
+    /* Something has changed that calls may wait for: ask those that do. Cheap. */
+    void (*changed)(void *arg);
 };
 
 #endif

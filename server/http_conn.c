@@ -246,11 +246,9 @@ static enum MHD_Result hold(struct tp_conn *c)
     return tp_conn_reply(c);
 }
 
-/* The handler has run: tell others, then answer or wait. */
+/* The handler has run: answer or wait. */
 static enum MHD_Result after_handler(struct tp_conn *c)
 {
-    if (c->call.has_changed)
-        tp_waiters_poke(c->app->waiters);
     return c->call.reply == TP_REPLY_WAIT ? hold(c) : tp_conn_reply(c);
 }
 

@@ -77,7 +77,7 @@ static const struct tp_limit_info table[] = {
     ROW(trace_prepared_ms, "trace-prepared-ms", "ms", HOUR_MS, 1, 24 * 365 * HOUR_MS,
         "How long a prepared trace may wait for its start."),
     ROW(trace_arming_ms, "trace-arming-ms", "ms", 2000, 1, HOUR_MS,
-        "How long a trace that starts at once waits for producers to be armed."),
+        "How long a trace with `require` waits for producers to be armed."),
     ROW(trace_stopping_ms, "trace-stopping-ms", "ms", 60000, 1, 24 * HOUR_MS,
         "How long a stopped trace waits for what producers still have."),
     ROW(streams_per_trace, "streams-per-trace", "streams", 4096, 1, 65535,

@@ -132,8 +132,12 @@ static int warn(struct creation *c)
     return rc;
 }
 
+/* Whether it starts when producers have said that they are armed: only where it is
+ * asked who takes part. Else they are told to arm and when to start at once. */
 static bool has_to_arm(const struct tp_trace *t)
 {
+    if (t->spec.require == TP_REQUIRE_ANY)
+        return false;
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
         const struct tp_producer *p = tp_producer_find(t->engine, tp_str_of(m->who.id));

@@ -22,9 +22,8 @@
 #include "engine/persist.h"
 #include "engine/settle.h"
 #include "engine/stream_blobs.h"
+#include "engine/tell.h"
 
-#define MARGIN_NS UINT64_C(5000000)     /* from the last ack to the common start */
-#define TELL_MOST_NS UINT64_C(200000)   /* to tell one of them, at the slowest */
 #define MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
 
 struct tp_session_time tp_session_now(struct tp_now now)
@@ -63,46 +62,51 @@ void tp_life_init(struct tp_trace *t, struct tp_now now)
     t->version = 1;
 }
 
-/* How long it takes to tell all that are armed: half of what it took to tell them to
- * arm and to hear that they have. They may have been slow to arm: it is bounded. */
-static uint64_t tell_ns(const struct tp_trace *t, size_t n_armed)
-{
-    uint64_t took = t->armed_ns > t->told_ns ? (t->armed_ns - t->told_ns) / 2 : 0;
-    uint64_t most = n_armed * TELL_MOST_NS;
-
-    took = took < most ? took : most;
-    return took > MARGIN_NS ? took : MARGIN_NS;
-}
-
-/* The common start: a little beyond the slowest way to a producer that waits for it. */
+/* The common start: when all have been told, a little beyond what the clocks may be
+ * off. */
 static void set_start_at(struct tp_trace *t, struct tp_now now)
 {
-    uint64_t worst_ns = 0;
-    uint64_t margin = 0;
-    size_t n_armed = 0;
+    uint64_t margin = tp_tell_plan(t, now);
 
-    for (size_t i = 0; i < t->n_members; i++) {
-        const struct tp_member *m = t->members[i];
-
-        if (m->state != TP_MEMBER_ARMED)
-            continue;
-        n_armed++;
-        if (worst_ns < m->clock_error_ns)
-            worst_ns = m->clock_error_ns;
-    }
-    if (n_armed > 0)
-        margin = tell_ns(t, n_armed) + 2 * worst_ns;
     if (t->start_at_ns == 0 && tp_kineto_waiting(t) > 0)
         tp_kineto_plan(t, now, &t->start_at_ns, NULL);
     if (!t->is_planned && t->start_at_ns < now.wall_ns + margin)
         t->start_at_ns = now.wall_ns + margin;
 }
 
+/* The duration counts from the start that everybody keeps, not from the move. */
+static void delay_stop(struct tp_trace *t, uint64_t more_ns, struct tp_now now)
+{
+    uint64_t stop_ns = tp_session_deadline_ns(&t->session);
+    struct tp_err ignored;
+
+    if (stop_ns == TP_SESSION_NO_DEADLINE || more_ns == 0)
+        return;
+    tp_session_set_deadline(&t->session, stop_ns + more_ns, TP_SESSION_STOPPING,
+                            "the duration limit was reached", &ignored);
+    tp_persist_deadline(t, now);
+}
+
 int tp_life_start_new(struct tp_trace *t, struct tp_now now, struct tp_err *err)
 {
-    set_start_at(t, now);
-    return tp_session_move(&t->session, TP_SESSION_RECORDING, tp_session_now(now),
-                           TP_CAUSE_AT_ONCE, err);
+    int rc;
+
+    set_start_at(t, now); /* never earlier than now */
+    rc = tp_session_move(&t->session, TP_SESSION_RECORDING, tp_session_now(now),
+                         TP_CAUSE_AT_ONCE, err);
+    if (rc == TP_OK)
+        delay_stop(t, t->start_at_ns - now.wall_ns, now);
+    return rc;
+}
+
+void tp_life_postpone(struct tp_trace *t, uint64_t start_at_ns, struct tp_now now)
+{
+    uint64_t more_ns = start_at_ns - t->start_at_ns;
+
+    t->start_at_ns = start_at_ns;
+    if (t->session.state == TP_SESSION_RECORDING)
+        delay_stop(t, more_ns, now);
+    tp_life_touch(t);
 }
 
 void tp_life_hold(struct tp_trace *t)
@@ -203,20 +207,6 @@ static int move(struct tp_trace *t, enum tp_session_state to, const char *cause,
     return TP_OK;
 }
 
-/* The duration counts from the start that everybody keeps, not from the move. */
-static void delay_stop(struct tp_trace *t, struct tp_now now)
-{
-    uint64_t stop_ns = tp_session_deadline_ns(&t->session);
-    struct tp_err ignored;
-
-    if (stop_ns == TP_SESSION_NO_DEADLINE || t->start_at_ns <= now.wall_ns)
-        return;
-    tp_session_set_deadline(&t->session, stop_ns + (t->start_at_ns - now.wall_ns),
-                            TP_SESSION_STOPPING, "the duration limit was reached",
-                            &ignored);
-    tp_persist_deadline(t, now);
-}
-
 int tp_life_start(struct tp_trace *t, const char *cause, struct tp_now now,
                   struct tp_err *err)
 {
@@ -229,7 +219,8 @@ int tp_life_start(struct tp_trace *t, const char *cause, struct tp_now now,
         t->start_at_ns = before;
         return rc;
     }
-    delay_stop(t, now);
+    if (t->start_at_ns > now.wall_ns)
+        delay_stop(t, t->start_at_ns - now.wall_ns, now);
     tp_kineto_begin(t, now);
     return TP_OK;
 }

@@ -22,6 +22,10 @@ void tp_life_init(struct tp_trace *t, struct tp_now now);
  */
 int tp_life_start_new(struct tp_trace *t, struct tp_now now, struct tp_err *err);
 
+/* Nobody has been told to start yet: a trace that records starts later than was
+ * planned, at start_at_ns on the server's clock, and its duration ends later. */
+void tp_life_postpone(struct tp_trace *t, uint64_t start_at_ns, struct tp_now now);
+
 /* After the rows of a new or loaded active trace are in the store: it holds its job and
  * registry. */
 void tp_life_hold(struct tp_trace *t);

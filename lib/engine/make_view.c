@@ -238,9 +238,13 @@ static void view_stream(const struct tp_stream *s, struct tp_pool *pool,
 
 static void view_streams(const struct tp_trace *t, struct tp_trace_view *v)
 {
-    struct tp_stream_view *out = tp_pool_array(v->pool, t->n_streams, sizeof(*out));
+    struct tp_stream_view *out;
     size_t n = 0;
 
+    for (size_t i = 0; i < t->n_streams; i++)
+        n += t->streams[i]->state != TP_STREAM_HIDDEN;
+    out = tp_pool_array(v->pool, n, sizeof(*out));
+    n = 0;
     for (size_t i = 0; i < t->n_streams && out != NULL; i++) {
         if (t->streams[i]->state != TP_STREAM_HIDDEN)
             view_stream(t->streams[i], v->pool, &out[n++]);

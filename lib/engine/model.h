@@ -22,11 +22,13 @@
 #include "core/session.h"
 #include "core/type_counts.h"
 #include "core/typemap.h"
+#include "engine/bulk.h"
 #include "engine/engine.h"
 #include "engine/identity.h"
 #include "engine/kineto.h"
 #include "engine/member.h"
 #include "engine/spec.h"
+#include "engine/tell.h"
 
 struct tp_key;
 struct tp_kineto;
@@ -125,8 +127,7 @@ struct tp_trace {
     uint64_t version;
     uint64_t created_ns;
     uint64_t start_at_ns;      /* wall; 0 = not yet known */
-    uint64_t told_ns;          /* monotonic: the first was told to arm; 0 = nobody */
-    uint64_t armed_ns;         /* and the last one said that it has */
+    struct tp_telling telling; /* of the start to producers */
     bool is_planned;           /* start_at_ns is when Kineto processes can start */
     bool has_kineto_news;      /* something to go on with */
     uint64_t deadline_wall_ns; /* of the present state, for show; 0 = none */
@@ -145,6 +146,7 @@ struct tp_trace {
     struct tp_quota quota; /* bytes */
     struct tp_member **members;
     size_t n_members;
+    struct tp_bulk objects;       /* members and streams, when they are many */
     struct tp_strmap by_producer; /* members, by the producer's id */
     size_t waits_for;     /* a member that was waited for last: where to look first */
     bool has_abandoned;   /* a hidden stream may be free to be used again */
@@ -176,7 +178,8 @@ struct tp_engine {
     struct tp_kineto *kineto;    /* NULL = off */
     struct tp_now seen;          /* of the last tick */
     uint64_t last_key_sweep_ns;
-    uint64_t n_snapshots; /* downloads of active traces that are open */
+    struct tp_tell_speed speed; /* of telling producers to start */
+    uint64_t n_snapshots;       /* downloads of active traces that are open */
     struct tp_engine_stats stats;
 };
 

@@ -122,7 +122,7 @@ static void free_stream(struct tp_stream *s)
     free(s->file_name);
     free(s->refused);
     tp_native_tally_free(s->tally);
-    free(s);
+    tp_bulk_give(&s->trace->objects, s);
 }
 
 void tp_trace_free(struct tp_trace *t)
@@ -132,7 +132,7 @@ void tp_trace_free(struct tp_trace *t)
     for (size_t i = 0; i < t->n_members; i++) {
         tp_identity_fini(&t->members[i]->who);
         tp_type_counts_fini(&t->members[i]->types);
-        free(t->members[i]);
+        tp_bulk_give(&t->objects, t->members[i]);
     }
     for (size_t i = 0; i < t->n_streams; i++)
         free_stream(t->streams[i]);
@@ -143,6 +143,7 @@ void tp_trace_free(struct tp_trace *t)
     tp_filter_unref(t->filter);
     tp_typemap_unref(t->types);
     tp_spec_fini(&t->spec);
+    tp_bulk_fini(&t->objects);
     free(t);
 }
 
@@ -214,7 +215,7 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
     t->members = array;
     if (rc != TP_OK)
         return rc;
-    m = calloc(1, sizeof(*m));
+    m = tp_bulk_take(&t->objects, sizeof(*m));
     if (m == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a producer");
     rc = tp_identity_init(&m->who, who, err);
@@ -222,7 +223,7 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
         rc = tp_strmap_put(&t->by_producer, m->who.id, strlen(m->who.id), m, err);
     if (rc != TP_OK) {
         tp_identity_fini(&m->who);
-        free(m);
+        tp_bulk_give(&t->objects, m);
         return rc;
     }
     m->trace = t;
@@ -274,7 +275,7 @@ int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is
     t->streams = array;
     if (rc != TP_OK)
         return rc;
-    s = calloc(1, sizeof(*s));
+    s = tp_bulk_take(&t->objects, sizeof(*s));
     if (s == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a stream");
     tp_lock_init(&s->lock);

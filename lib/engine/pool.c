@@ -3,11 +3,16 @@
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define BLOCK_BYTES 4096
+#include "base/bigmem.h"
+
+#define BLOCK_BYTES 4096 /* of the first block; the next is twice as long, */
+#define BLOCK_MOST_BYTES ((size_t)4 << 20) /* up to this */
 
 struct block {
     struct block *next;
+    size_t size;
     max_align_t data[];
 };
 
@@ -30,7 +35,7 @@ void tp_pool_free(struct tp_pool *pool)
     while (pool->blocks != NULL) {
         struct block *next = pool->blocks->next;
 
-        free(pool->blocks);
+        tp_bigmem_free(pool->blocks, sizeof(struct block) + pool->blocks->size);
         pool->blocks = next;
     }
     free(pool);
@@ -46,11 +51,15 @@ static void *take(struct tp_pool *pool, size_t n)
         goto fail;
     n = (n + align - 1) & ~(align - 1);
     if (pool->size - pool->used < n) {
-        size_t size = n > BLOCK_BYTES ? n : BLOCK_BYTES;
-        struct block *b = malloc(sizeof(*b) + size);
+        size_t size = pool->size == 0 ? BLOCK_BYTES : 2 * pool->size;
+        struct block *b;
 
+        size = size < BLOCK_MOST_BYTES ? size : BLOCK_MOST_BYTES;
+        size = size > n ? size : n;
+        b = tp_bigmem_new(sizeof(*b) + size);
         if (b == NULL)
             goto fail;
+        b->size = size;
         b->next = pool->blocks;
         pool->blocks = b;
         pool->used = 0;

@@ -21,6 +21,7 @@
 #include "engine/problem.h"
 #include "engine/producers.h"
 #include "engine/streams.h"
+#include "engine/tell.h"
 
 #define BIT(command) (1u << TP_COMMAND_##command)
 #define DRIFT_DIVISOR 10000 /* clocks part by at most 100 ppm */
@@ -124,7 +125,6 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
                  ack->reason.len == 0 ? "no reason given" : ack->reason.ptr);
     } else if (ack->command == TP_COMMAND_PREPARE && m->state == TP_MEMBER_WAITING) {
         m->state = TP_MEMBER_ARMED;
-        m->trace->armed_ns = p->seen_mono_ns;
     } else if (ack->command == TP_COMMAND_START && m->state != TP_MEMBER_FLUSHING) {
         m->state = TP_MEMBER_RECORDING;
         m->base_step = ack->has_step ? ack->step : p->step;
@@ -240,8 +240,8 @@ static void put_command(const struct tp_member *m, enum tp_command_kind kind,
         c->start_step = t->spec.start_step > 0 ? t->spec.start_step : 1;
 }
 
-static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
-                         struct tp_err *err)
+static int give_commands(struct tp_producer *p, struct tp_now now,
+                         struct tp_sync_reply *reply, struct tp_err *err)
 {
     unsigned bits = wanted(p);
 
@@ -251,9 +251,9 @@ static int give_commands(struct tp_producer *p, struct tp_sync_reply *reply,
 
         if (rc != TP_OK)
             return rc;
-        if (p->member->trace->told_ns == 0)
-            p->member->trace->told_ns = p->seen_mono_ns;
     }
+    if ((bits & ~p->given & BIT(START)) != 0)
+        tp_tell_start(p->member, now);
     if (p->cancel_id[0] != '\0') {
         struct tp_command *c = &reply->commands[reply->n_commands++];
 
@@ -337,7 +337,7 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
         tp_life_advance(t, now);
     }
     reply->has_moved = stage_of(t) != stage;
-    return give_commands(p, reply, err);
+    return give_commands(p, now, reply, err);
 }
 
 int tp_engine_sync(struct tp_engine *e, struct tp_str id,

@@ -110,7 +110,8 @@ bool tp_agent_may_poll(const struct tp_agent *a)
 
 static bool is_report_due(const struct tp_agent *a, uint64_t now_ns)
 {
-    return a->n_exchanges > 0 || has_acks(a) || a->has_counts_due ||
+    return a->n_exchanges > 0 || a->has_counts_due ||
+           (has_acks(a) && !tp_part_starts_soon(&a->part, now_ns)) ||
            tp_part_has_step_news(&a->part) ||
            (tp_part_is_draining(&a->part) && now_ns >= a->report_ns);
 }

@@ -15,6 +15,7 @@
 
 #define BATCH_BYTES (1u << 20)
 #define BATCH_ROOM (64u << 10) /* a batch may be over its size by one event */
+#define SOON_NS 500000000u     /* a start that is no further off is near */
 #define EARLY_NS 2000000u      /* the recorder is told its start so long before */
 
 void tp_part_init(struct tp_part *p, struct tp_recorder *recorder, size_t limit_bytes)
@@ -345,6 +346,11 @@ void tp_part_leave(struct tp_part *p, uint64_t now_ns)
         stop_recorder(p, now_ns);
     p->is_stop_due = true;
     end_if_flushed(p);
+}
+
+bool tp_part_starts_soon(const struct tp_part *p, uint64_t now_ns)
+{
+    return p->state == TP_PART_STARTING && p->start_at_ns < now_ns + SOON_NS;
 }
 
 bool tp_part_is_obeying(const struct tp_part *p)

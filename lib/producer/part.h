@@ -106,6 +106,11 @@ void tp_part_give_up(struct tp_part *p);
 /* The process wants to end: stop recording, as if the service had said so. */
 void tp_part_leave(struct tp_part *p, uint64_t now_ns);
 
+/* Whether it waits for a start that is near. What it has to say then goes with the news
+ * that it has begun: thousands of producers that answer at once would only delay the
+ * start of those who have not heard of it. */
+bool tp_part_starts_soon(const struct tp_part *p, uint64_t now_ns);
+
 /* Whether it is at work on an order. The service repeats the order in each answer until
  * it is acknowledged, so a poll would come back at once. */
 bool tp_part_is_obeying(const struct tp_part *p);

@@ -34,9 +34,12 @@ test('a trace wakes the poll and its commands go through all of their states', a
   const prepare = first.commands.find((c) => c.command === 'prepare');
   assert.deepEqual([prepare.trace_id, prepare.types, prepare.min_duration_ns], [trace.id, [154], 5]);
   assert.ok(prepare.stream >= 1);
+  assert.deepEqual(first.commands.map((c) => c.command), ['prepare', 'start']);
   const acked = async (command, more) => sync({ wait_ms: 0, acks: [{ trace_id: trace.id, command }], ...more });
-  let commands = [...first.commands, ...(await acked('prepare')).commands];
-  const start = commands.find((c) => c.command === 'start');
+  const again = (await acked('prepare')).commands;
+  assert.deepEqual(again.map((c) => c.command), ['start']);
+  const [start] = again;
+  assert.equal(start.start_at, first.commands[1].start_at);
   assert.match(start.start_at, /Z$/);
   await acked('start', { acks: [{ trace_id: trace.id, command: 'start', started_at: start.start_at }] });
   assert.equal((await server.get(`/traces/${trace.id}`)).json().matched[0].state, 'recording');
@@ -49,6 +52,19 @@ test('a trace wakes the poll and its commands go through all of their states', a
   const end = await server.waitFinal(trace.id);
   assert.equal(end.outcome, 'lossy', end.reason);
   assert.deepEqual([end.matched[0].state, end.matched[0].reported.emitted, end.matched[0].reported.dropped], ['done', 3, 2]);
+});
+
+test('a trace that wants all waits for them, and then tells them when to start', async (t) => {
+  const server = await serve(t);
+  const syncs = [await producer(server), await producer(server, 'q')];
+  for (const sync of syncs) await sync({ wait_ms: 0 });
+  const trace = await server.createTrace({ require: 'all' });
+  assert.equal(trace.state, 'prepared');
+  const acks = [{ trace_id: trace.id, command: 'prepare' }];
+  for (const sync of syncs) assert.deepEqual((await sync({ wait_ms: 0 })).commands.map((c) => c.command), ['prepare']);
+  assert.deepEqual((await syncs[0]({ wait_ms: 0, acks })).commands, []);
+  const [start] = (await syncs[1]({ wait_ms: 0, acks })).commands;
+  assert.deepEqual([(await syncs[0]({ wait_ms: 10000 })).commands[0].start_at, start.command], [start.start_at, 'start']);
 });
 
 test('a cancel reaches who holds a poll, and a refusal is told in the trace', async (t) => {

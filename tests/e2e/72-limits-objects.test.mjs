@@ -63,7 +63,7 @@ test('max-trace-arming-ms: a producer that does not arm keeps the others waiting
   const server = await limited(t, 'max-trace-arming-ms', 300);
   const producer = (await server.expect('POST', '/producers', [201], { body: { name: 'mute', rank: 0 } })).json();
   await server.expect('POST', `/producers/${producer.id}/sync`, [200], { body: { wait_ms: 0 } });
-  const { id } = await server.createTrace({});
+  const { id } = await server.createTrace({ require: 'all' });
   let now;
   for (let i = 0; i < 300 && now?.state !== 'recording'; i++) {
     await new Promise((r) => setTimeout(r, 20));

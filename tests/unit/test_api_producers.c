@@ -142,7 +142,7 @@ static void test_only_the_ack_that_moves_the_trace_wakes_others(void **state)
         api_make_producer(a, "j", "w", i, id[i]);
         api_post(a, "{\"wait_ms\":0}", "/v1/producers/%s/sync", id[i]);
     }
-    api_make_trace(a, "{\"job\":\"j\"}", trace);
+    api_make_trace(a, "{\"job\":\"j\",\"require\":\"all\"}", trace);
     for (int i = 0; i < 3; i++) {
         char ack[128];
 

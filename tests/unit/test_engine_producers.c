@@ -20,6 +20,19 @@ static void join(struct rig *r, const char *name, int64_t rank, char *id)
     assert_int_equal(reply.n_commands, 0);
 }
 
+/* A trace that asks who takes part waits for what they say. */
+static void create_for_all(struct rig *r, const char *include, char *id)
+{
+    struct tp_str name = rig_str(include);
+    struct tp_trace_request request = {.job = rig_str("j"), .require = TP_REQUIRE_ALL};
+
+    if (include != NULL) {
+        request.filter.lists[TP_FILTER_INCLUDE].items = &name;
+        request.filter.lists[TP_FILTER_INCLUDE].n = 1;
+    }
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+}
+
 static void test_all_are_armed_then_started_together_then_stopped(void **state)
 {
     struct rig *r = *state;
@@ -30,7 +43,7 @@ static void test_all_are_armed_then_started_together_then_stopped(void **state)
 
     join(r, "p0", 0, p[0]);
     join(r, "p1", 1, p[1]);
-    assert_int_equal(rig_create(r, "j", "kernel", id), TP_OK);
+    create_for_all(r, "kernel", id);
     rig_expect_state(r, id, "prepared");
     assert_true(tp_engine_sync_ready(r->engine, rig_str(p[0])));
     for (int i = 0; i < 2; i++) {
@@ -78,42 +91,6 @@ static void test_all_are_armed_then_started_together_then_stopped(void **state)
     free(body);
 }
 
-static void test_the_more_are_told_to_start_the_more_time_they_get(void **state)
-{
-    enum { N = 100 };
-    static const struct {
-        uint64_t arming_ms, margin_us;
-    } cases[] = {{0, 5000}, {8, 5000}, {16, 8000}, {30, 15000}, {1000, 20000}};
-    struct rig *r = *state;
-    char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
-    struct tp_sync_reply reply[N];
-
-    for (int i = 0; i < N; i++)
-        join(r, "p", i, p[i]);
-    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
-        uint64_t margin_ns;
-
-        assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
-        for (int i = 0; i < N; i++)
-            reply[i] = rig_sync(r, p[i], NULL);
-        rig_wait(r, cases[c].arming_ms * RIG_MS);
-        for (int i = 0; i < N; i++)
-            reply[i] = rig_sync(r, p[i], &reply[i]);
-        assert_int_equal(reply[N - 1].n_commands, 1);
-        margin_ns = reply[N - 1].commands[0].start_wall_ns - r->now.wall_ns;
-        if (margin_ns != cases[c].margin_us * 1000)
-            fail_msg("armed in %llu ms: start after %llu ns",
-                     (unsigned long long)cases[c].arming_ms,
-                     (unsigned long long)margin_ns);
-        assert_int_equal(rig_stop(r, id), TP_OK);
-        for (int i = 0; i < N; i++) {
-            reply[i] = rig_sync(r, p[i], NULL);
-            rig_sync(r, p[i], &reply[i]);
-        }
-        rig_work(r);
-    }
-}
-
 static void test_who_does_not_arm_in_time_is_not_waited_for(void **state)
 {
     struct rig *r = *state;
@@ -123,7 +100,7 @@ static void test_who_does_not_arm_in_time_is_not_waited_for(void **state)
 
     join(r, "p0", 0, p[0]);
     join(r, "p1", 1, p[1]);
-    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    create_for_all(r, NULL, id);
     reply = rig_sync(r, p[0], NULL);
     rig_sync(r, p[0], &reply);
     rig_wait(r, 1999 * RIG_MS);
@@ -149,7 +126,7 @@ static void test_who_does_not_flush_is_late_and_told_to_drop_it(void **state)
     char *body = rig_events("kernel", 3, 1);
 
     join(r, "p0", 0, p);
-    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    create_for_all(r, NULL, id);
     for (int i = 0; i < 3; i++) {
         reply = rig_sync(r, p, i == 0 ? NULL : &reply);
         rig_expect_state(r, id, i == 0 ? "prepared" : "recording");
@@ -375,7 +352,7 @@ static void test_a_restart_gives_the_same_commands_again(void **state)
     struct tp_sync_reply reply;
 
     join(r, "p0", 0, p);
-    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    create_for_all(r, NULL, id);
     reply = rig_sync(r, p, NULL);
     assert_int_equal(rig_restart(r), TP_OK);
     rig_expect_state(r, id, "prepared");
@@ -686,7 +663,7 @@ static void test_who_is_heard_of_a_moment_later_is_not_stale(void **state)
     r->now.mono_ns += RIG_MS;
     rig_sync(r, p, NULL);
     r->now.mono_ns -= RIG_MS;
-    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    create_for_all(r, NULL, id);
     view = rig_view(r, id);
     assert_int_equal(view->n_matched, 1);
     assert_string_equal(view->members[0].state, "waiting");
@@ -705,7 +682,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         engine_test(test_all_are_armed_then_started_together_then_stopped),
-        engine_test(test_the_more_are_told_to_start_the_more_time_they_get),
         engine_test(test_who_does_not_arm_in_time_is_not_waited_for),
         engine_test(test_who_does_not_flush_is_late_and_told_to_drop_it),
         engine_test(test_a_producer_is_lost_after_the_heartbeat_that_it_promised),

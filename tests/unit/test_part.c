@@ -242,6 +242,26 @@ static void test_steps_end_the_recording_where_the_step_began(void **state)
     rig_fini(&rig);
 }
 
+/* Else thousands would answer while others have not heard of the start yet. */
+static void test_only_a_start_that_is_near_is_worth_waiting_for(void **state)
+{
+    const uint64_t start_ns = tp_now() + 3600u * 1000u * MS;
+    const struct tp_order at = {.start_at_ns = (int64_t)start_ns};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+    assert_false(tp_part_starts_soon(&rig.part, start_ns));
+    obey(&rig, TP_ORDER_START, "t", &at);
+    assert_false(tp_part_starts_soon(&rig.part, start_ns - 500 * MS));
+    assert_true(tp_part_starts_soon(&rig.part, start_ns - 499 * MS));
+    tp_part_advance(&rig.part, start_ns);
+    assert_false(tp_part_starts_soon(&rig.part, start_ns));
+    assert_acks(&rig, "prepare t; start t");
+    rig_fini(&rig);
+}
+
 static void test_a_step_starts_the_part_at_its_moment(void **state)
 {
     struct tp_order order = {.stream_no = 1, .start_step = 3, .steps = 2};
@@ -441,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_a_prepare_without_a_stream_is_refused),
         cmocka_unit_test(test_the_start_is_met_by_time_on_our_clock),
         cmocka_unit_test(test_steps_end_the_recording_where_the_step_began),
+        cmocka_unit_test(test_only_a_start_that_is_near_is_worth_waiting_for),
         cmocka_unit_test(test_a_step_starts_the_part_at_its_moment),
         cmocka_unit_test(test_a_start_elsewhere_starts_only_what_counts_no_steps),
         cmocka_unit_test(test_an_ended_part_says_again_when_it_began),

@@ -1,0 +1,97 @@
+#include "engine/tell.h"
+
+#include "engine/life.h"
+#include "engine/objects.h"
+
+#define BASE_NS UINT64_C(4000000) /* to be woken, and to wake up over there */
+#define EACH_NS UINT64_C(20000)   /* as long as nothing is measured */
+#define EACH_MOST_NS UINT64_C(200000)
+#define MEASURED_MIN 50 /* a few say nothing about many */
+
+static uint64_t each_ns(uint64_t measured_ns)
+{
+    return measured_ns == 0 ? EACH_NS : measured_ns;
+}
+
+/* From the first to the last; with something to spare. */
+static uint64_t spread_ns(const struct tp_trace *t)
+{
+    return BASE_NS + t->telling.n_due * each_ns(t->engine->speed.next_ns) * 9 / 8;
+}
+
+static bool waits(const struct tp_trace *t, const struct tp_member *m)
+{
+    const struct tp_producer *p = m->producer;
+
+    if (m->state == TP_MEMBER_ARMED)
+        return true;
+    if (m->state == TP_MEMBER_WAITING && p == NULL)
+        p = tp_producer_find(t->engine, tp_str_of(m->who.id));
+    return m->state == TP_MEMBER_WAITING && p != NULL && p->has_synced;
+}
+
+uint64_t tp_tell_plan(struct tp_trace *t, struct tp_now now)
+{
+    struct tp_telling *telling = &t->telling;
+    uint64_t off_ns = 0;
+
+    memset(telling, 0, sizeof(*telling));
+    telling->decided_ns = now.mono_ns;
+    for (size_t i = 0; i < t->n_members; i++) {
+        const struct tp_member *m = t->members[i];
+
+        if (!waits(t, m))
+            continue;
+        telling->n_due++;
+        off_ns = off_ns < m->clock_error_ns ? m->clock_error_ns : off_ns;
+    }
+    if (telling->n_due == 0)
+        return 0;
+    return telling->n_due * each_ns(t->engine->speed.first_ns) + spread_ns(t) +
+           2 * off_ns;
+}
+
+/* Clocks are read before the lock is taken: who is later may have read earlier. */
+static uint64_t passed_ns(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* Half of what is new counts, and none of it for more than twice what was known: once
+ * the machine was busy with something else. */
+static void learn(uint64_t *measured_ns, uint64_t took_ns, size_t n)
+{
+    uint64_t known = each_ns(*measured_ns);
+    uint64_t each = took_ns / n + 1;
+
+    each = each < 2 * known ? each : 2 * known;
+    each = (known + each) / 2;
+    *measured_ns = each < EACH_MOST_NS ? each : EACH_MOST_NS;
+}
+
+static void tell_first(struct tp_trace *t, struct tp_now now)
+{
+    uint64_t most_ns = now.wall_ns + spread_ns(t);
+
+    t->telling.first_ns = now.mono_ns;
+    if (t->telling.n_due >= MEASURED_MIN)
+        learn(&t->engine->speed.first_ns, passed_ns(t->telling.decided_ns, now.mono_ns),
+              t->telling.n_due);
+    if (!t->is_planned && t->start_at_ns < most_ns)
+        tp_life_postpone(t, most_ns, now);
+}
+
+void tp_tell_start(struct tp_member *m, struct tp_now now)
+{
+    struct tp_trace *t = m->trace;
+    struct tp_telling *telling = &t->telling;
+
+    m->is_unsure = m->is_unsure || m->state == TP_MEMBER_WAITING;
+    if (telling->n_told >= telling->n_due)
+        return; /* it came later, or is told again */
+    if (telling->n_told++ == 0)
+        tell_first(t, now);
+    if (telling->n_told == telling->n_due && telling->n_due >= MEASURED_MIN)
+        learn(&t->engine->speed.next_ns, passed_ns(telling->first_ns, now.mono_ns),
+              telling->n_due);
+}

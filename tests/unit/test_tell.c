@@ -1,0 +1,169 @@
+/*
+ * When producers are told to start, and how long before. The clock is the test's.
+ */
+#include "support/engine_test.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+static void join(struct rig *r, const char *name, int64_t rank, char *id)
+{
+    rig_producer(r, "j", name, rank, id);
+    rig_sync(r, id, NULL);
+}
+
+/* End a trace that all of them were told to start. */
+static void end_with(struct rig *r, const char *id, char p[][TP_TRACE_ID_BYTES], int n)
+{
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    for (int i = 0; i < n; i++) {
+        struct tp_sync_reply reply = rig_sync(r, p[i], NULL);
+
+        rig_sync(r, p[i], &reply);
+    }
+    rig_work(r);
+    rig_expect_state(r, id, "complete");
+}
+
+static void test_who_takes_part_is_told_to_arm_and_when_to_start_in_one_answer(
+    void **state)
+{
+    struct rig *r = *state;
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply[2];
+    struct tp_trace_view *view;
+
+    join(r, "p0", 0, p[0]);
+    join(r, "p1", 1, p[1]);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    rig_expect_state(r, id, "recording");
+    for (int i = 0; i < 2; i++) {
+        assert_true(tp_engine_sync_ready(r->engine, rig_str(p[i])));
+        reply[i] = rig_sync(r, p[i], NULL);
+        assert_int_equal(reply[i].n_commands, 2);
+        assert_int_equal(reply[i].commands[0].kind, TP_COMMAND_PREPARE);
+        assert_int_equal(reply[i].commands[1].kind, TP_COMMAND_START);
+        assert_true(reply[i].commands[1].start_wall_ns > r->now.wall_ns);
+        assert_true(reply[i].commands[1].start_wall_ns ==
+                    reply[0].commands[1].start_wall_ns);
+        assert_false(tp_engine_sync_ready(r->engine, rig_str(p[i])));
+    }
+    /* The answer was lost: the same again. One is late, and it shows. */
+    reply[1] = rig_sync(r, p[1], NULL);
+    assert_int_equal(reply[1].n_commands, 2);
+    assert_true(reply[1].commands[1].start_wall_ns ==
+                reply[0].commands[1].start_wall_ns);
+    reply[1].commands[1].start_wall_ns += 7 * RIG_MS;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rig_sync(r, p[i], &reply[i]).n_commands, 0);
+    view = rig_view(r, id);
+    assert_string_equal(view->members[0].state, "recording");
+    assert_true(view->has_skew);
+    assert_int_equal(view->skew_ns, 7 * RIG_MS);
+    tp_trace_view_free(view);
+    end_with(r, id, p, 2);
+}
+
+static void test_who_was_told_to_start_is_told_to_stop_before_it_answers(void **state)
+{
+    struct rig *r = *state;
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    char *body = rig_events("kernel", 3, 1);
+    struct tp_sync_reply reply;
+
+    join(r, "p0", 0, p[0]);
+    join(r, "p1", 1, p[1]);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    rig_sync(r, p[0], NULL);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    rig_work(r);
+    rig_expect_state(r, id, "stopping");
+    reply = rig_sync(r, p[0], NULL);
+    assert_int_equal(reply.n_commands, 1);
+    assert_int_equal(reply.commands[0].kind, TP_COMMAND_STOP);
+    assert_int_equal(rig_post(r, id, "p0", 0, 1, body, NULL), TP_OK);
+    rig_sync(r, p[0], &reply);
+    rig_work(r);
+    /* The other was not told at all. */
+    rig_expect_outcome(r, id, "partial", "1 producer sent nothing: p1");
+    assert_int_equal(rig_sync(r, p[1], NULL).n_commands, 0);
+    free(body);
+}
+
+static void test_the_start_gives_the_time_that_telling_all_took_before(void **state)
+{
+    enum { N = 100 };
+    /* What it took until the first was told, and from one to the next; and when it
+     * starts by what was known before. */
+    static const struct {
+        uint64_t first_us, next_us, start_us;
+    } cases[] = {
+        {0, 0, 2000 + 4000 + 2250},      /* nothing is known */
+        {1000, 100, 1000 + 4000 + 1125}, /* half of it is believed */
+        {0, 0, 1000 + 4000 + 1670},      /* ... and twice as much at most */
+        {500000, 0, 500 + 4000 + 841},   /* it is put off */
+        {0, 0, 750 + 4000 + 420},
+    };
+    struct rig *r = *state;
+    char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < N; i++)
+        join(r, "p", i, p[i]);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        uint64_t created_ns = r->now.wall_ns, told_ns, start_ns = 0;
+        struct tp_trace_view *view;
+
+        assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+        view = rig_view(r, id);
+        start_ns = view->start_at_wall_ns - created_ns;
+        if (start_ns / 100000 != cases[c].start_us / 100)
+            fail_msg("case %zu: starts after %llu ns", c, (unsigned long long)start_ns);
+        tp_trace_view_free(view);
+        rig_wait(r, cases[c].first_us * RIG_MS / 1000);
+        told_ns = r->now.wall_ns;
+        for (int i = 0; i < N; i++) {
+            struct tp_sync_reply reply = rig_sync(r, p[i], NULL);
+
+            if (i == 0)
+                start_ns = reply.commands[1].start_wall_ns;
+            assert_true(reply.commands[1].start_wall_ns == start_ns);
+            rig_wait(r, cases[c].next_us * RIG_MS / 1000);
+        }
+        if (start_ns < told_ns + 4 * RIG_MS)
+            fail_msg("case %zu: starts %llu ns after the first is told", c,
+                     (unsigned long long)(start_ns - told_ns));
+        end_with(r, id, p, N);
+    }
+}
+
+static void test_a_start_that_is_put_off_puts_the_end_off(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {.job = rig_str("j"), .stop_duration_ms = 1000};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+
+    join(r, "p0", 0, p);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    rig_wait(r, 600 * RIG_MS);
+    reply = rig_sync(r, p, NULL);
+    assert_true(reply.commands[1].start_wall_ns > r->now.wall_ns);
+    rig_sync(r, p, &reply);
+    rig_wait(r, 1000 * RIG_MS);
+    rig_expect_state(r, id, "recording");
+    rig_wait(r, 5 * RIG_MS);
+    rig_expect_state(r, id, "stopping");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        engine_test(test_who_takes_part_is_told_to_arm_and_when_to_start_in_one_answer),
+        engine_test(test_who_was_told_to_start_is_told_to_stop_before_it_answers),
+        engine_test(test_the_start_gives_the_time_that_telling_all_took_before),
+        engine_test(test_a_start_that_is_put_off_puts_the_end_off),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
