@@ -123,23 +123,41 @@ static void note_apart(struct join *j, struct item *items, size_t n, bool is_amb
     }
 }
 
+/* What the parties of one host and pid are. */
+struct place {
+    size_t n_parties, n_keyless;
+    size_t n_native, n_kineto, n_both; /* parties with items of these kinds */
+};
+
+static struct place look_at(const struct item *items, size_t n)
+{
+    struct place p = {0};
+    size_t n_same = 1;
+
+    for (size_t i = 0; i < n; i += n_same) {
+        size_t n_kineto = items[i].is_kineto;
+
+        for (n_same = 1; i + n_same < n && items[i + n_same].party == items[i].party;)
+            n_kineto += items[i + n_same++].is_kineto;
+        p.n_parties++;
+        p.n_keyless += items[i].who->process[0] == '\0';
+        p.n_native += n_kineto == 0;
+        p.n_kineto += n_kineto == n_same;
+        p.n_both += n_kineto > 0 && n_kineto < n_same;
+    }
+    return p;
+}
+
 /* n items of one host and pid, in order of party: join them if there are two parties of
  * different kinds, of which one at least has no key that says otherwise. */
 static void join_place(struct join *j, struct item *items, size_t n)
 {
-    size_t n_parties = 0, n_kineto = 0, n_keyless = 0;
+    const struct place p = look_at(items, n);
 
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0 && items[i].party == items[i - 1].party)
-            continue;
-        n_parties++;
-        n_kineto += items[i].is_kineto;
-        n_keyless += items[i].who->process[0] == '\0';
-    }
-    if (n_parties < 2 || n_kineto == 0 || n_kineto == n_parties)
+    if (p.n_parties < 2 || p.n_native == p.n_parties || p.n_kineto == p.n_parties)
         return;
-    if (n_parties > 2 || n_keyless == 0) {
-        note_apart(j, items, n, n_keyless > 0);
+    if (p.n_parties > 2 || p.n_both > 0 || p.n_keyless == 0) {
+        note_apart(j, items, n, p.n_keyless > 0);
         return;
     }
     for (size_t i = 1; i < n; i++)

@@ -161,6 +161,32 @@ static void test_two_that_could_be_it_are_not_guessed_from(void **state)
     finish(&s);
 }
 
+/* In any order: one that has host and pid of a process, but not its key. */
+static void test_a_liar_is_told_from_the_process_that_it_names(void **state)
+{
+    static const char *const ids[][3] = {
+        {"a", "b", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"c", "b", "a"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        for (int has_key = 0; has_key < 2; has_key++) {
+            struct tp_identity_view *native, *kineto, *liar;
+            struct scene s;
+
+            begin(&s);
+            native = add(&s, ids[i][0], "native", "b/1/7/9", 7, 3);
+            kineto = add(&s, ids[i][1], "kineto", "b/1/7/9", 7, -1);
+            liar = add(&s, ids[i][2], "native", has_key ? "b/1/8/9" : "", 7, 4);
+            tp_join_view(&s.view);
+            if (liar->process_no != 0 || kineto->rank != 3 ||
+                native->process_no != kineto->process_no || native->process_no == 0 ||
+                strstr(liar->join_note, "not joined with") == NULL)
+                fail_msg("order %zu, key %d: %s", i, has_key, liar->join_note);
+            finish(&s);
+        }
+    }
+}
+
 static void test_hosts_and_pids_that_are_not_known_say_nothing(void **state)
 {
     struct scene s;
@@ -252,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_a_pid_that_was_used_again_is_another_process),
         cmocka_unit_test(test_without_a_key_host_and_pid_count),
         cmocka_unit_test(test_two_that_could_be_it_are_not_guessed_from),
+        cmocka_unit_test(test_a_liar_is_told_from_the_process_that_it_names),
         cmocka_unit_test(test_hosts_and_pids_that_are_not_known_say_nothing),
         cmocka_unit_test(test_who_disagrees_keeps_its_own_and_says_so),
         cmocka_unit_test(test_without_a_kineto_process_nothing_is_joined),
