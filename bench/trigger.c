@@ -1,15 +1,18 @@
 /*
  * trigger.c - how long it takes from POST /traces to the first recorded event.
  *
- * trigger PORT PRODUCERS ROUNDS
+ * trigger PORT PRODUCERS ROUNDS [IDLE_S]
  *
  * Registers so many simulated producers on a connection each, lets them hold a sync,
- * and then creates and stops a trace ROUNDS times. A producer obeys at once: it arms,
+ * for IDLE_S seconds between the lines "joined" and "idle", and then creates and stops
+ * a trace ROUNDS times. A producer obeys at once: it arms,
  * learns when to start, and records its first event then, or when it is told if that
  * is later. It says so when it has begun, as a linked process does. Prints "p50_ms
- * p99_ms worst_ms skew_ms own_ms" over all producers and rounds; skew is the worst
- * spread of first events within a round, and own is the CPU time that this program
- * used until then, per round: on a machine with few cores the service waits for it.
+ * p99_ms worst_ms skew_ms own_ms told_ms read_ms" over all producers and rounds; skew
+ * is the worst spread of first events within a round, and own is the CPU time that this
+ * program used until then, per round: on a machine with few cores the service waits for
+ * it. The last are when the service has told the last one, and when that was read here,
+ * at the worst: what is between them is not the service's.
  * One thread, one process.
  */
 #include <arpa/inet.h>
@@ -54,6 +57,8 @@ struct bench {
     size_t n_stopped;
     uint64_t posted_ns;
     uint64_t *first_ns; /* of this round, less posted_ns */
+    uint64_t told_ns;   /* when the service sent the last start of a round, and */
+    uint64_t read_ns;   /* when it was read, less posted_ns; at the worst */
     uint64_t own_ns;    /* CPU time from posts to first events, of all rounds */
     char trace[32];
 };
@@ -170,6 +175,11 @@ static void ack(struct bench *b, struct producer *p, const char *command)
          b->trace, command);
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void start(struct bench *b, struct producer *p)
 {
     char text[64];
@@ -178,6 +188,9 @@ static void start(struct bench *b, struct producer *p)
     if (!text_after(p->reply, "\"start_at\"", text, sizeof(text)))
         die("no start_at");
     b->start_ns = parse_time(text);
+    if (text_after(p->reply, "\"server_sent_at\"", text, sizeof(text)))
+        b->told_ns = later(b->told_ns, parse_time(text) - b->posted_ns);
+    b->read_ns = later(b->read_ns, now - b->posted_ns);
     b->begun[b->n_started] = p;
     b->first_ns[b->n_started++] = (b->start_ns > now ? b->start_ns : now) -
                                   b->posted_ns;
@@ -203,14 +216,10 @@ static int say_begun(struct bench *b)
 static void obey(struct bench *b, struct producer *p)
 {
     text_after(p->reply, "\"trace_id\"", b->trace, sizeof(b->trace));
-    if (strstr(p->reply, "\"prepare\"") != NULL &&
-        strstr(p->reply, "\"start\"") != NULL) {
-        fprintf(stderr, "trigger: a producer was too late to arm\n");
-        exit(1);
+    if (strstr(p->reply, "\"start\"") != NULL) {
+        start(b, p);
     } else if (strstr(p->reply, "\"prepare\"") != NULL) {
         ack(b, p, "prepare");
-    } else if (strstr(p->reply, "\"start\"") != NULL) {
-        start(b, p);
     } else if (strstr(p->reply, "\"stop\"") != NULL) {
         ack(b, p, "stop");
         b->n_stopped++;
@@ -243,6 +252,28 @@ static void read_reply(struct bench *b, struct producer *p)
     obey(b, p);
 }
 
+/* The trace is refused: then nobody is ever told. */
+static void check_control(const struct bench *b)
+{
+    char reply[1024];
+    ssize_t n = recv(b->control, reply, sizeof(reply) - 1, MSG_PEEK | MSG_DONTWAIT);
+
+    if (n < 12 || strncmp(reply, "HTTP/1.1 2", 10) == 0)
+        return;
+    reply[n] = '\0';
+    fprintf(stderr, "trigger: %s\n", reply);
+    exit(1);
+}
+
+/* Be told when the control connection has an answer, once. */
+static void watch_control(const struct bench *b, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL};
+
+    if (epoll_ctl(b->epoll, operation, b->control, &event) != 0)
+        die("epoll");
+}
+
 /* Serve all producers until a count is reached. */
 static void serve_until(struct bench *b, const size_t *count)
 {
@@ -252,8 +283,12 @@ static void serve_until(struct bench *b, const size_t *count)
     while (*count < b->n_producers) {
         int n = epoll_wait(b->epoll, events, EVENTS, say_begun(b));
 
-        for (int i = 0; i < n; i++)
-            read_reply(b, events[i].data.ptr);
+        for (int i = 0; i < n; i++) {
+            if (events[i].data.ptr == NULL)
+                check_control(b);
+            else
+                read_reply(b, events[i].data.ptr);
+        }
         if (wall_ns() > deadline) {
             fprintf(stderr, "trigger: only %zu of %zu\n", *count, b->n_producers);
             exit(1);
@@ -327,6 +362,7 @@ static void run_round(struct bench *b)
     b->n_started = b->n_begun = b->n_stopped = 0;
     b->own_ns -= cpu_ns();
     b->posted_ns = wall_ns();
+    watch_control(b, EPOLL_CTL_MOD);
     post(b->control, "/traces", "{\"job\":\"bench\"}");
     serve_until(b, &b->n_begun);
     drain_control(b);
@@ -344,15 +380,59 @@ static int by_value(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Let the producers hold their syncs, as they would without traces. */
+static void stay_idle(struct bench *b, uint64_t seconds)
+{
+    uint64_t end_ns = wall_ns() + seconds * UINT64_C(1000000000);
+
+    printf("joined\n");
+    fflush(stdout);
+    for (uint64_t now = wall_ns(); now < end_ns; now = wall_ns()) {
+        struct epoll_event events[EVENTS];
+        int n = epoll_wait(b->epoll, events, EVENTS, (int)((end_ns - now) / 1000000));
+
+        for (int i = 0; i < n; i++)
+            if (events[i].data.ptr != NULL)
+                read_reply(b, events[i].data.ptr);
+    }
+    printf("idle\n");
+    fflush(stdout);
+}
+
+/* Run the rounds; the first events of all go to `all`. Returns the worst skew. */
+static uint64_t run_rounds(struct bench *b, size_t n_rounds, uint64_t *all)
+{
+    uint64_t skew = 0;
+
+    for (size_t i = 0; i < n_rounds; i++) {
+        run_round(b);
+        qsort(b->first_ns, b->n_producers, sizeof(*b->first_ns), by_value);
+        skew = later(skew, b->first_ns[b->n_producers - 1] - b->first_ns[0]);
+        memcpy(all + i * b->n_producers, b->first_ns, b->n_producers * sizeof(*all));
+    }
+    qsort(all, b->n_producers * n_rounds, sizeof(*all), by_value);
+    return skew;
+}
+
+static void allow_files(size_t n)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        die("files");
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < n + 16)
+        die("more files are needed");
+}
+
 int main(int argc, char **argv)
 {
     static struct bench b;
-    struct rlimit files = {65536, 65536};
     size_t n_rounds, n;
-    uint64_t *all, skew = 0;
+    uint64_t *all, skew;
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: trigger PORT PRODUCERS ROUNDS\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "usage: trigger PORT PRODUCERS ROUNDS [IDLE_S]\n");
         return 2;
     }
     b.port = (int)strtol(argv[1], NULL, 10);
@@ -361,7 +441,7 @@ int main(int argc, char **argv)
     if (b.n_producers < 1 || b.n_producers > PRODUCERS_MAX || n_rounds < 1 ||
         n_rounds > ROUNDS_MAX)
         return 2;
-    setrlimit(RLIMIT_NOFILE, &files);
+    allow_files(b.n_producers);
     b.epoll = epoll_create1(EPOLL_CLOEXEC);
     b.control = connect_to(b.port);
     b.producers = calloc(b.n_producers, sizeof(*b.producers));
@@ -371,21 +451,16 @@ int main(int argc, char **argv)
     if (b.epoll < 0 || b.producers == NULL || b.first_ns == NULL || b.begun == NULL ||
         all == NULL)
         die("start");
+    watch_control(&b, EPOLL_CTL_ADD);
     join_all(&b);
-    for (size_t i = 0; i < n_rounds; i++) {
-        uint64_t spread;
-
-        run_round(&b);
-        qsort(b.first_ns, b.n_producers, sizeof(*b.first_ns), by_value);
-        spread = b.first_ns[b.n_producers - 1] - b.first_ns[0];
-        skew = spread > skew ? spread : skew;
-        memcpy(all + i * b.n_producers, b.first_ns, b.n_producers * sizeof(*all));
-    }
+    if (argc == 5)
+        stay_idle(&b, strtoul(argv[4], NULL, 10));
+    skew = run_rounds(&b, n_rounds, all);
     n = b.n_producers * n_rounds;
-    qsort(all, n, sizeof(*all), by_value);
-    printf("%.2f %.2f %.2f %.2f %.2f\n", (double)all[n / 2] / 1e6,
+    printf("%.2f %.2f %.2f %.2f %.2f %.2f %.2f\n", (double)all[n / 2] / 1e6,
            (double)all[n - 1 - n / 100] / 1e6, (double)all[n - 1] / 1e6,
-           (double)skew / 1e6, (double)b.own_ns / (double)n_rounds / 1e6);
+           (double)skew / 1e6, (double)b.own_ns / (double)n_rounds / 1e6,
+           (double)b.told_ns / 1e6, (double)b.read_ns / 1e6);
     free(all);
     free(b.begun);
     free(b.first_ns);

@@ -4,19 +4,21 @@
 #include "engine/objects.h"
 
 #define BASE_NS UINT64_C(4000000) /* to be woken, and to wake up over there */
-#define EACH_NS UINT64_C(20000)   /* as long as nothing is measured */
+#define FIRST_NS UINT64_C(10000)  /* as long as nothing is measured: see speed */
+#define NEXT_NS UINT64_C(20000)
 #define EACH_MOST_NS UINT64_C(200000)
 #define MEASURED_MIN 50 /* a few say nothing about many */
 
-static uint64_t each_ns(uint64_t measured_ns)
+static uint64_t known_or(uint64_t measured_ns, uint64_t otherwise_ns)
 {
-    return measured_ns == 0 ? EACH_NS : measured_ns;
+    return measured_ns == 0 ? otherwise_ns : measured_ns;
 }
 
 /* From the first to the last; with something to spare. */
 static uint64_t spread_ns(const struct tp_trace *t)
 {
-    return BASE_NS + t->telling.n_due * each_ns(t->engine->speed.next_ns) * 9 / 8;
+    return BASE_NS +
+           t->telling.n_due * known_or(t->engine->speed.next_ns, NEXT_NS) * 9 / 8;
 }
 
 static bool waits(const struct tp_trace *t, const struct tp_member *m)
@@ -47,8 +49,8 @@ uint64_t tp_tell_plan(struct tp_trace *t, struct tp_now now)
     }
     if (telling->n_due == 0)
         return 0;
-    return telling->n_due * each_ns(t->engine->speed.first_ns) + spread_ns(t) +
-           2 * off_ns;
+    return telling->n_due * known_or(t->engine->speed.first_ns, FIRST_NS) +
+           spread_ns(t) + 2 * off_ns;
 }
 
 /* Clocks are read before the lock is taken: who is later may have read earlier. */
@@ -59,9 +61,10 @@ static uint64_t passed_ns(uint64_t from_ns, uint64_t to_ns)
 
 /* Half of what is new counts, and none of it for more than twice what was known: once
  * the machine was busy with something else. */
-static void learn(uint64_t *measured_ns, uint64_t took_ns, size_t n)
+static void learn(uint64_t *measured_ns, uint64_t otherwise_ns, uint64_t took_ns,
+                  size_t n)
 {
-    uint64_t known = each_ns(*measured_ns);
+    uint64_t known = known_or(*measured_ns, otherwise_ns);
     uint64_t each = took_ns / n + 1;
 
     each = each < 2 * known ? each : 2 * known;
@@ -75,8 +78,8 @@ static void tell_first(struct tp_trace *t, struct tp_now now)
 
     t->telling.first_ns = now.mono_ns;
     if (t->telling.n_due >= MEASURED_MIN)
-        learn(&t->engine->speed.first_ns, passed_ns(t->telling.decided_ns, now.mono_ns),
-              t->telling.n_due);
+        learn(&t->engine->speed.first_ns, FIRST_NS,
+              passed_ns(t->telling.decided_ns, now.mono_ns), t->telling.n_due);
     if (!t->is_planned && t->start_at_ns < most_ns)
         tp_life_postpone(t, most_ns, now);
 }
@@ -92,6 +95,6 @@ void tp_tell_start(struct tp_member *m, struct tp_now now)
     if (telling->n_told++ == 0)
         tell_first(t, now);
     if (telling->n_told == telling->n_due && telling->n_due >= MEASURED_MIN)
-        learn(&t->engine->speed.next_ns, passed_ns(telling->first_ns, now.mono_ns),
-              telling->n_due);
+        learn(&t->engine->speed.next_ns, NEXT_NS,
+              passed_ns(telling->first_ns, now.mono_ns), telling->n_due);
 }

@@ -99,11 +99,11 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
     static const struct {
         uint64_t first_us, next_us, start_us;
     } cases[] = {
-        {0, 0, 2000 + 4000 + 2250},      /* nothing is known */
-        {1000, 100, 1000 + 4000 + 1125}, /* half of it is believed */
-        {0, 0, 1000 + 4000 + 1670},      /* ... and twice as much at most */
-        {500000, 0, 500 + 4000 + 841},   /* it is put off */
-        {0, 0, 750 + 4000 + 420},
+        {0, 0, 1000 + 4000 + 2250},     /* nothing is known */
+        {1000, 100, 500 + 4000 + 1125}, /* half of it is believed, */
+        {0, 0, 750 + 4000 + 1687},      /* and twice as much at most */
+        {500000, 0, 375 + 4000 + 843},  /* it is put off */
+        {0, 0, 562 + 4000 + 421},
     };
     struct rig *r = *state;
     char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
