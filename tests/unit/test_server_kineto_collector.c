@@ -1,0 +1,305 @@
+/*
+ * test_server_kineto_collector.c - from a process that asked to its file in the trace:
+ * the folder is made, the file is found when it has its name, read and removed. The
+ * test plays the process; the clock is the real one, and nothing waits for it.
+ */
+#include "server/kineto_collector.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "server/clock.h"
+#include "server/workers.h"
+#include "support/engine_test.h"
+#include "support/fault.h"
+#include "support/kineto_bytes.h"
+#include "support/tmpdir.h"
+
+#define BODY                                                                      \
+    "\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1," \
+    "\"tid\":1,\"ts\":1.000,\"dur\":2.000}]}"
+
+struct place {
+    struct rig rig;
+    struct tp_kineto_opts opts;
+    char *dir, *home;
+    struct tp_workers *workers;
+    struct tp_kineto_collector *collector;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned n_changes;
+};
+
+static void on_change(void *arg)
+{
+    struct place *p = arg;
+
+    pthread_mutex_lock(&p->lock);
+    p->n_changes++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static unsigned changes(struct place *p)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&p->lock);
+    n = p->n_changes;
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+/* Until something has changed after `seen` changes. */
+static void wait_change(struct place *p, unsigned seen)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->n_changes == seen)
+        pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static int start(struct place *p)
+{
+    const struct tp_kineto_collector_opts o = {.engine = p->rig.engine,
+                                               .workers = p->workers,
+                                               .trace_dir = p->home,
+                                               .on_change = on_change,
+                                               .arg = p};
+
+    return tp_kineto_collector_start(&o, &p->collector, &p->rig.err);
+}
+
+static int set_up(void **state)
+{
+    struct place *p = calloc(1, sizeof(*p));
+
+    assert_non_null(p);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    p->dir = tmpdir_new();
+    p->home = tmpdir_path(p->dir, "home");
+    p->opts = (struct tp_kineto_opts){.trace_dir = p->home,
+                                      .root_dir = p->dir,
+                                      .any_uid = true};
+    rig_init(&p->rig);
+    p->rig.kineto = &p->opts;
+    p->rig.now = tp_clock_now();
+    assert_int_equal(rig_start(&p->rig), TP_OK);
+    assert_int_equal(tp_workers_start(p->rig.engine, 1, NULL, NULL, &p->workers, NULL),
+                     TP_OK);
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    tp_kineto_collector_stop(p->collector);
+    tp_workers_stop(p->workers);
+    tp_kineto_collector_free(p->collector);
+    tp_workers_free(p->workers);
+    rig_fini(&p->rig);
+    free(p->home);
+    tmpdir_remove(p->dir);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+    return 0;
+}
+
+/* This very process asks. Returns the text that it is told, "" = none. */
+static const char *ask(struct place *p)
+{
+    static char text[8192];
+    struct tp_kineto_peer peer = {
+        .pid = getpid(), .uid = getuid(), .gid = getgid(), .address_bytes = 8};
+    const int32_t pids[] = {getpid()};
+    char bytes[KINETO_BYTES_MAX];
+    size_t n = kineto_request(bytes, 2, 0, pids, 1);
+    struct tp_kineto_reply reply;
+
+    memcpy(peer.address, "\0client", 8);
+    reply = tp_engine_kineto_receive(p->rig.engine, &peer, bytes, n, 0, tp_clock_now());
+    assert_true(reply.bytes.len >= 40);
+    snprintf(text, sizeof(text), "%.*s", (int)reply.bytes.len - 40,
+             reply.bytes.ptr + 40);
+    tp_kineto_collector_poke(p->collector);
+    return text;
+}
+
+static bool has_producer(struct place *p)
+{
+    const struct tp_trace_request dry = {.dry_run = true};
+    struct tp_trace_view *v = NULL;
+    bool has_one;
+
+    assert_int_equal(tp_engine_trace_create(p->rig.engine, &dry, tp_clock_now(), &v,
+                                            NULL, &p->rig.err),
+                     TP_OK);
+    has_one = v->n_members > 0;
+    tp_trace_view_free(v);
+    return has_one;
+}
+
+/* The process is known, and a trace with it is made; *seen is how many changes were
+ * before. */
+static void create(struct place *p, char *id, unsigned *seen)
+{
+    const struct tp_trace_request request = {
+        .stop_duration_ms = 1000, .kineto_json = rig_str("{\"warmup_ms\":0}")};
+
+    assert_string_equal(ask(p), "");
+    while (!has_producer(p))
+        sched_yield();
+    *seen = changes(p);
+    p->rig.now = tp_clock_now();
+    assert_int_equal(rig_create_from(&p->rig, &request, id), TP_OK);
+    tp_kineto_collector_poke(p->collector);
+}
+
+/* Wait until its member is in a state that is an end. */
+static void expect_end(struct place *p, const char *id, const char *state,
+                       const char *reason)
+{
+    for (;;) {
+        unsigned seen = changes(p);
+        struct tp_trace_view *v = rig_view(&p->rig, id);
+        const struct tp_member_view *m = &v->members[0];
+        bool is_over = strcmp(m->state, "done") == 0 || strcmp(m->state, "lost") == 0 ||
+                       strcmp(m->state, "refused") == 0;
+
+        if (is_over && (strcmp(m->state, state) != 0 ||
+                        strncmp(m->reason, reason, strlen(reason)) != 0))
+            fail_msg("%s (%s), not %s (%s)", m->state, m->reason, state, reason);
+        tp_trace_view_free(v);
+        if (is_over)
+            return;
+        wait_change(p, seen);
+    }
+}
+
+/* What libkineto makes of the name in a text: a file with that suffix before the type.
+ * The caller frees it. */
+static char *file_of(const char *text, const char *suffix)
+{
+    const char *at = strstr(text, "ACTIVITIES_LOG_FILE="), *end;
+    char *out = NULL;
+
+    assert_non_null(at);
+    at += strlen("ACTIVITIES_LOG_FILE=");
+    end = strstr(at, ".pt.trace.json");
+    assert_non_null(end);
+    assert_true(asprintf(&out, "%.*s%s", (int)(end - at), at, suffix) > 0);
+    return out;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_a_file_is_taken_when_it_has_its_name(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    char *tmp, *final;
+    const char *text;
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen); /* its folder is there */
+    text = ask(p);
+    tmp = file_of(text, "_1.pt.trace.json.tmp");
+    final = file_of(text, "_1.pt.trace.json");
+    assert_int_equal(tp_engine_trace_start(p->rig.engine, rig_str(id), rig_str(""),
+                                           tp_clock_now(), NULL, NULL, NULL),
+                     TP_OK);
+    write_file(tmp, "{" BODY);
+    assert_int_equal(rename(tmp, final), 0);
+    expect_end(p, id, "done", "");
+    free(tmp);
+    free(final);
+}
+
+static void test_a_link_is_not_read(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+    char *final;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    final = file_of(ask(p), "_1.pt.trace.json");
+    assert_int_equal(symlink("/etc/passwd", final), 0);
+    expect_end(p, id, "lost", "no file: the file is a link");
+    free(final);
+}
+
+static void test_a_home_that_cannot_be_used_is_the_reason(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+
+    assert_int_equal(symlink("/", p->home), 0);
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    expect_end(p, id, "refused", "no file: ");
+}
+
+static void test_it_ends_with_a_folder_open(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    tp_kineto_collector_stop(p->collector);
+    tp_kineto_collector_stop(p->collector); /* again does no harm */
+}
+
+static void test_it_survives_every_allocation_failure_of_its_start(void **state)
+{
+    struct place *p = *state;
+
+    for (int n = 0;; n++) {
+        int rc;
+
+        fault_arm(n);
+        rc = start(p);
+        if (!fault_disarm()) {
+            assert_int_equal(rc, TP_OK);
+            assert_int_equal(n, 1);
+            return;
+        }
+        assert_int_equal(rc, TP_ENOMEM);
+        assert_null(p->collector);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_a_file_is_taken_when_it_has_its_name),
+        TEST(test_a_link_is_not_read),
+        TEST(test_a_home_that_cannot_be_used_is_the_reason),
+        TEST(test_it_ends_with_a_folder_open),
+        TEST(test_it_survives_every_allocation_failure_of_its_start),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

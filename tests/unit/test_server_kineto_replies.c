@@ -1,0 +1,277 @@
+/*
+ * test_server_kineto_replies.c - who is known has a socket of its own; a stranger is
+ * answered and costs none.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "server/kineto_replies.h"
+#include "server/kineto_socket.h"
+#include "support/fault.h"
+#include "support/tmpdir.h"
+
+#define MOST 2
+
+struct place {
+    char *dir;
+    struct tp_kineto_socket sockets[2]; /* a name, and a directory */
+    struct tp_kineto_replies *replies;
+    unsigned n_clients;
+};
+
+/* The path of a socket is short, and that of a temporary directory need not be. */
+static char *short_dir(void)
+{
+    char path[] = "/tmp/tpk-XXXXXX";
+
+    assert_non_null(mkdtemp(path));
+    return strdup(path);
+}
+
+static int set_up(void **state)
+{
+    struct place *p = test_calloc(1, sizeof(*p));
+    char name[40];
+
+    p->dir = short_dir();
+    snprintf(name, sizeof(name), "tp-unit-r-%d", (int)getpid());
+    assert_int_equal(tp_kineto_socket_open(name, "", 0, &p->sockets[0], NULL), TP_OK);
+    assert_int_equal(tp_kineto_socket_open(name, p->dir, 1, &p->sockets[1], NULL),
+                     TP_OK);
+    assert_int_equal(tp_kineto_replies_new(p->sockets, MOST, &p->replies, NULL), TP_OK);
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    tp_kineto_replies_free(p->replies);
+    tp_kineto_socket_close(&p->sockets[0]);
+    tp_kineto_socket_close(&p->sockets[1]);
+    tmpdir_remove(p->dir);
+    test_free(p);
+    return 0;
+}
+
+static int open_client(struct place *p, uint32_t listener, struct tp_kineto_peer *peer)
+{
+    const size_t head = offsetof(struct sockaddr_un, sun_path);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int n = snprintf(a.sun_path + (listener == 0), sizeof(a.sun_path) - 1,
+                     "%s/dynoconfigclient-%d-%u", listener == 0 ? "" : p->dir,
+                     (int)getpid(), ++p->n_clients);
+
+    n += listener == 0 ? 2 : 1;
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, (socklen_t)head + (socklen_t)n),
+                     0);
+    *peer = (struct tp_kineto_peer){.listener = listener, .address_bytes = (uint8_t)n};
+    memcpy(peer->address, a.sun_path, (size_t)n);
+    return fd;
+}
+
+static enum tp_kineto_sent say(struct place *p, const struct tp_kineto_peer *peer,
+                               bool is_known, uint64_t now_ns)
+{
+    return tp_kineto_replies_send(p->replies, peer, (struct tp_str){"abc", 3}, is_known,
+                                  now_ns);
+}
+
+static void expect_read(int client)
+{
+    char bytes[8];
+
+    assert_int_equal(recv(client, bytes, sizeof(bytes), 0), 3);
+}
+
+/* It has a sender, of the right kind, even if that is closed by now: libkineto aborts
+ * the process that gets another. */
+static void expect_read_from(int client, const struct tp_kineto_socket *s)
+{
+    struct sockaddr_un from = {0};
+    socklen_t len = sizeof(from);
+    char bytes[8];
+
+    assert_int_equal(
+        recvfrom(client, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &len), 3);
+    assert_true(len > offsetof(struct sockaddr_un, sun_path) + 2);
+    assert_int_equal(((const char *)&from)[len - 1], '\0');
+    if (s->dir[0] == '\0')
+        assert_int_equal(from.sun_path[0], '\0');
+    else
+        assert_memory_equal(from.sun_path, s->dir, strlen(s->dir));
+}
+
+static void test_one_that_is_known_keeps_its_socket(void **state)
+{
+    struct place *p = *state;
+
+    for (uint32_t listener = 0; listener < 2; listener++) {
+        struct tp_kineto_peer peer;
+        int client = open_client(p, listener, &peer);
+
+        assert_int_equal(say(p, &peer, true, 1), TP_KINETO_SENT);
+        assert_true(tp_kineto_replies_unread(p->replies, &peer, 1) > 0);
+        expect_read(client);
+        assert_int_equal(tp_kineto_replies_unread(p->replies, &peer, 1), 0);
+        assert_int_equal(say(p, &peer, true, 1), TP_KINETO_SENT);
+        expect_read(client);
+        assert_int_equal(tp_kineto_replies_count(p->replies), listener + 1);
+        close(client);
+    }
+}
+
+static void test_a_stranger_is_answered_and_keeps_none(void **state)
+{
+    struct place *p = *state;
+
+    for (uint32_t listener = 0; listener < 2; listener++) {
+        struct tp_kineto_peer peer;
+        int client = open_client(p, listener, &peer);
+
+        assert_int_equal(say(p, &peer, false, 1), TP_KINETO_SENT);
+        expect_read_from(client, &p->sockets[listener]);
+        assert_int_equal(tp_kineto_replies_count(p->replies), 0);
+        assert_int_equal(tp_kineto_replies_unread(p->replies, &peer, 1), 0);
+        close(client);
+    }
+}
+
+static void test_there_are_never_more_than_allowed(void **state)
+{
+    struct place *p = *state;
+
+    for (unsigned i = 0; i < 6; i++) {
+        struct tp_kineto_peer peer;
+        int client = open_client(p, i % 2, &peer);
+
+        if (say(p, &peer, true, 1) != TP_KINETO_SENT)
+            fail_msg("client %u", i);
+        expect_read(client);
+        close(client);
+    }
+    assert_int_equal(tp_kineto_replies_count(p->replies), MOST);
+}
+
+static void test_one_that_does_not_read_keeps_nobody_waiting(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+    int client = open_client(p, 0, &peer);
+    unsigned n = 0;
+
+    while (n < 100000 && say(p, &peer, true, 1) == TP_KINETO_SENT)
+        n++;
+    assert_true(n < 100000);
+    assert_int_equal(say(p, &peer, true, 1), TP_KINETO_SENT_NOT_NOW);
+    assert_int_equal(tp_kineto_replies_count(p->replies), 1);
+    close(client);
+}
+
+static void test_one_that_has_ended_is_gone_and_its_socket_too(void **state)
+{
+    struct place *p = *state;
+
+    for (uint32_t listener = 0; listener < 2; listener++) {
+        for (int is_known = 0; is_known < 2; is_known++) {
+            struct tp_kineto_peer peer;
+            int client = open_client(p, listener, &peer);
+
+            if (is_known)
+                assert_int_equal(say(p, &peer, true, 1), TP_KINETO_SENT);
+            close(client);
+            assert_int_equal(say(p, &peer, is_known, 2), TP_KINETO_SENT_GONE);
+            assert_int_equal(tp_kineto_replies_count(p->replies), 0);
+        }
+    }
+}
+
+static void test_another_one_with_the_same_address_is_answered_at_once(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer, again;
+    int client = open_client(p, 0, &peer);
+
+    assert_int_equal(say(p, &peer, true, 1), TP_KINETO_SENT);
+    close(client);
+    p->n_clients--;
+    client = open_client(p, 0, &again);
+    assert_memory_equal(&peer, &again, sizeof(peer));
+    assert_int_equal(say(p, &again, true, 2), TP_KINETO_SENT);
+    expect_read(client);
+    close(client);
+}
+
+static void test_what_is_not_used_is_closed(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer a, b;
+    int one = open_client(p, 0, &a), two = open_client(p, 1, &b);
+
+    say(p, &a, true, 1);
+    say(p, &b, true, 1);
+    tp_kineto_replies_unread(p->replies, &b, 10); /* it has asked again */
+    tp_kineto_replies_tidy(p->replies, TP_KINETO_REPLY_IDLE_NS + 5);
+    assert_int_equal(tp_kineto_replies_count(p->replies), 1);
+    assert_true(tp_kineto_replies_unread(p->replies, &b, 10) > 0);
+    close(one);
+    close(two);
+}
+
+static void test_an_answer_is_sent_whatever_allocation_fails(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_replies *r = NULL;
+
+    fault_arm(0);
+    assert_int_equal(tp_kineto_replies_new(p->sockets, MOST, &r, NULL), TP_ENOMEM);
+    assert_true(fault_disarm());
+    assert_null(r);
+    for (int n = 0;; n++) {
+        struct tp_kineto_peer peer;
+        int client = open_client(p, 0, &peer);
+        enum tp_kineto_sent sent;
+        bool has_failed;
+
+        fault_arm(n);
+        sent = say(p, &peer, true, 1);
+        has_failed = fault_disarm();
+        if (sent != TP_KINETO_SENT)
+            fail_msg("allocation %d: %d", n, (int)sent);
+        expect_read(client);
+        close(client);
+        assert_int_equal(tp_kineto_replies_count(p->replies), !has_failed);
+        if (!has_failed)
+            return;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_one_that_is_known_keeps_its_socket),
+        TEST(test_a_stranger_is_answered_and_keeps_none),
+        TEST(test_there_are_never_more_than_allowed),
+        TEST(test_one_that_does_not_read_keeps_nobody_waiting),
+        TEST(test_one_that_has_ended_is_gone_and_its_socket_too),
+        TEST(test_another_one_with_the_same_address_is_answered_at_once),
+        TEST(test_what_is_not_used_is_closed),
+        TEST(test_an_answer_is_sent_whatever_allocation_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

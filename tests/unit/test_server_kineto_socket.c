@@ -1,0 +1,301 @@
+/*
+ * test_server_kineto_socket.c - names that clients find, and answers that cannot end
+ * the process that gets them. Abstract names are of this process alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "server/kineto_socket.h"
+#include "support/tmpdir.h"
+
+struct place {
+    char *dir;
+    char name[40];
+    struct tp_kineto_socket named, in_dir;
+};
+
+/* The path of a socket is short, and that of a temporary directory need not be. */
+static char *short_dir(void)
+{
+    char path[] = "/tmp/tpk-XXXXXX";
+
+    assert_non_null(mkdtemp(path));
+    return strdup(path);
+}
+
+static int set_up(void **state)
+{
+    struct place *p = test_calloc(1, sizeof(*p));
+
+    p->dir = short_dir();
+    snprintf(p->name, sizeof(p->name), "tp-unit-%d", (int)getpid());
+    assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &p->named, NULL), TP_OK);
+    assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 1, &p->in_dir, NULL),
+                     TP_OK);
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    tp_kineto_socket_close(&p->named);
+    tp_kineto_socket_close(&p->in_dir);
+    tmpdir_remove(p->dir);
+    test_free(p);
+    return 0;
+}
+
+/* As libkineto writes an address: the NUL at the end counts. */
+static socklen_t address(const char *dir, const char *name, struct sockaddr_un *out)
+{
+    size_t n;
+
+    memset(out, 0, sizeof(*out));
+    out->sun_family = AF_UNIX;
+    n = (size_t)snprintf(out->sun_path + (*dir == '\0'), sizeof(out->sun_path) - 1,
+                         "%s%s%s", dir, *dir == '\0' ? "" : "/", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1 + (*dir == '\0'));
+}
+
+/* A client, and how the service sees it. */
+static int open_client(const char *dir, const char *name, struct tp_kineto_peer *peer)
+{
+    struct sockaddr_un a;
+    socklen_t len = address(dir, name, &a);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+    memset(peer, 0, sizeof(*peer));
+    peer->listener = *dir != '\0';
+    peer->address_bytes =
+        (uint8_t)(len - (socklen_t)offsetof(struct sockaddr_un, sun_path));
+    memcpy(peer->address, a.sun_path, peer->address_bytes);
+    return fd;
+}
+
+static void test_clients_find_the_name_and_the_path(void **state)
+{
+    struct place *p = *state;
+    const char *dirs[] = {"", p->dir};
+
+    for (int i = 0; i < 2; i++) {
+        struct sockaddr_un a;
+        socklen_t len = address(dirs[i], p->name, &a);
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        if (sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&a, len) != 1)
+            fail_msg("in '%s': %s", dirs[i], strerror(errno));
+        close(fd);
+    }
+}
+
+static void test_what_cannot_be_a_name_or_a_directory_is_refused(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"a/b", ""},
+        {"a b", ""},
+        {"0123456789012345678901234567890123456789012345678", ""},
+        {"a", "relative"},
+        {"a", "/"},
+        {"a", "/ends/"},
+        {"a", "/1234567890123456789012345678901234567890123456789012345"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tp_kineto_socket s = {.fd = 4711};
+        struct tp_err err = {0};
+        int rc = tp_kineto_socket_open(cases[i][0], cases[i][1], 0, &s, &err);
+
+        if (rc != TP_EINVAL || s.fd != 4711 || err.message[0] == '\0')
+            fail_msg("'%s' in '%s': %d", cases[i][0], cases[i][1], rc);
+    }
+}
+
+static void test_a_name_that_is_taken_says_so(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_socket s;
+    struct tp_err err = {0};
+
+    assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &s, &err), TP_EEXIST);
+    assert_non_null(strstr(err.message, "a dynolog or another traceplaned"));
+    assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 0, &s, &err), TP_EEXIST);
+}
+
+static void test_a_path_of_one_that_was_killed_is_taken_over(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_socket s;
+    struct stat st;
+    char *path = tmpdir_path(p->dir, p->name);
+
+    close(p->in_dir.fd); /* as a kill leaves it */
+    assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 1, &s, NULL), TP_OK);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0666);
+    tp_kineto_socket_close(&s);
+    assert_int_equal(stat(path, &st), -1);
+    p->in_dir.fd = -1;
+    free(path);
+}
+
+static void test_only_peers_of_the_same_kind_are_answered(void **state)
+{
+    struct place *p = *state;
+    char inside[200], deeper[200];
+    const struct {
+        const char *bytes;
+        size_t n;
+        bool fits_name, fits_dir;
+    } cases[] = {{"", 0, false, false},
+                 {"\0", 1, false, false},
+                 {"\0client\0", 8, true, false},
+                 {"/elsewhere/client", 18, false, false},
+                 {inside, strlen(p->dir) + 8, false, true},
+                 {inside, strlen(p->dir) + 7, false, false}, /* no NUL at its end */
+                 {inside, strlen(p->dir) + 1, false, false},
+                 {deeper, strlen(p->dir) + 10, false, false}};
+
+    snprintf(inside, sizeof(inside), "%s/client", p->dir);
+    snprintf(deeper, sizeof(deeper), "%s/a/client", p->dir);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tp_kineto_peer peer = {.address_bytes = (uint8_t)cases[i].n};
+
+        memcpy(peer.address, cases[i].bytes, cases[i].n);
+        if (tp_kineto_socket_fits(&p->named, &peer) != cases[i].fits_name ||
+            tp_kineto_socket_fits(&p->in_dir, &peer) != cases[i].fits_dir)
+            fail_msg("case %zu", i);
+    }
+}
+
+/* From a bound socket of the same kind, in the same directory: libkineto aborts its
+ * process over any other. */
+static void test_an_answer_comes_from_a_bound_socket_of_the_kind(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_socket *sockets[] = {&p->named, &p->in_dir};
+    const char *dirs[] = {"", p->dir};
+
+    for (int i = 0; i < 2; i++) {
+        struct tp_kineto_peer peer;
+        int client = open_client(dirs[i], "dynoconfigclient-u", &peer);
+        int fd = tp_kineto_reply_open(sockets[i], &peer);
+        struct sockaddr_un from = {0};
+        socklen_t len = sizeof(from);
+        char bytes[8];
+
+        assert_true(fd >= 0);
+        assert_int_equal(tp_kineto_unread_bytes(fd), 0);
+        assert_int_equal(send(fd, "abc", 3, 0), 3);
+        assert_true(tp_kineto_unread_bytes(fd) > 0);
+        assert_int_equal(recvfrom(client, bytes, 8, 0, (struct sockaddr *)&from, &len),
+                         3);
+        assert_int_equal(tp_kineto_unread_bytes(fd), 0);
+        assert_true(len > offsetof(struct sockaddr_un, sun_path) + 1);
+        assert_int_equal(((char *)&from)[len - 1], '\0');
+        assert_memory_equal(from.sun_path, i == 0 ? "\0tp-unit" : p->dir,
+                            i == 0 ? 8 : strlen(p->dir));
+        tp_kineto_reply_close(sockets[i], fd);
+        assert_int_equal(i == 1 && access(from.sun_path, F_OK) == 0, 0);
+        close(client);
+    }
+}
+
+static void test_nobody_at_the_address_is_told_as_gone(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+
+    close(open_client("", "dynoconfigclient-v", &peer));
+    assert_int_equal(tp_kineto_reply_open(&p->named, &peer), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    assert_int_equal(tp_kineto_socket_send(&p->named, &peer, "x", 1), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+}
+
+/* Others may write into the directory: a link must not lead answers elsewhere. */
+static void test_a_path_that_leads_to_another_socket_is_not_answered(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+    char *from = tmpdir_path(p->dir, "dynoconfigclient-w");
+    int client = open_client(p->dir, "dynoconfigclient-w", &peer);
+
+    assert_int_equal(unlink(from), 0);
+    assert_int_equal(symlink(p->name, from), 0); /* to a socket of somebody else */
+    assert_int_equal(tp_kineto_reply_open(&p->in_dir, &peer), -1);
+    assert_int_equal(errno, EADDRNOTAVAIL);
+    assert_int_equal(tp_kineto_socket_send(&p->in_dir, &peer, "x", 1), -1);
+    close(client);
+    free(from);
+}
+
+static void expect_there(const char *dir, const char *name, bool is_there)
+{
+    char *path = tmpdir_path(dir, name);
+
+    if ((access(path, F_OK) == 0) != is_there)
+        fail_msg("%s", path);
+    free(path);
+}
+
+static void test_litter_is_removed_in_small_steps_and_nothing_else(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+    int alive = open_client(p->dir, "dynoconfigclient-alive", &peer);
+    unsigned steps = 1;
+
+    for (int i = 0; i < 20; i++) {
+        char name[40];
+
+        snprintf(name, sizeof(name), "%s-%d", i < 19 ? "dynoconfigclient" : "other", i);
+        close(open_client(p->dir, name, &peer));
+    }
+    tmpdir_write(p->dir, "dynoconfigclient-file", "x", 1);
+    assert_false(tp_kineto_socket_tidy(&p->named, 5));
+    while (tp_kineto_socket_tidy(&p->in_dir, 5))
+        steps++;
+    assert_true(steps > 3);
+    expect_there(p->dir, "dynoconfigclient-0", false);
+    expect_there(p->dir, "dynoconfigclient-18", false);
+    expect_there(p->dir, "other-19", true);
+    expect_there(p->dir, "dynoconfigclient-alive", true);
+    expect_there(p->dir, "dynoconfigclient-file", true);
+    close(alive);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_clients_find_the_name_and_the_path),
+        TEST(test_what_cannot_be_a_name_or_a_directory_is_refused),
+        TEST(test_a_name_that_is_taken_says_so),
+        TEST(test_a_path_of_one_that_was_killed_is_taken_over),
+        TEST(test_only_peers_of_the_same_kind_are_answered),
+        TEST(test_an_answer_comes_from_a_bound_socket_of_the_kind),
+        TEST(test_nobody_at_the_address_is_told_as_gone),
+        TEST(test_a_path_that_leads_to_another_socket_is_not_answered),
+        TEST(test_litter_is_removed_in_small_steps_and_nothing_else),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
