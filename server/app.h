@@ -32,7 +32,7 @@ struct tp_app {
     struct tp_size_cache *sizes;
     struct tp_kineto_side *kineto;
     struct tp_dynolog *dynolog; /* NULL: the settings want none */
-    int lock_fd; /* of the data directory; -1 = none */
+    int lock_fd;                /* of the data directory; -1 = none */
     bool has_ready_file;
     _Atomic bool is_stopping;
 };
