@@ -2,8 +2,8 @@
  * loopback.h - HTTP/1.1 as the load generators speak it: blocking, over one connection,
  * to a service on this machine.
  *
- * Only for programs of bench/, whose load must cost next to nothing beside the service's
- * own work; all else uses libcurl. Any thread; a connection belongs to one.
+ * Only for programs of bench/, whose load must cost next to nothing beside the work of
+ * the service; all else uses libcurl. Any thread; a connection belongs to one.
  */
 #ifndef TP_BENCH_LOOPBACK_H
 #define TP_BENCH_LOOPBACK_H
@@ -51,8 +51,8 @@ static inline bool loopback_send(int fd, const char *p, size_t n)
     return true;
 }
 
-/* Read one reply with a Content-Length into the cap bytes of buf, NUL-terminated; false:
- * it did not come, or has no room. */
+/* Read one reply with a Content-Length into the cap bytes of buf, NUL-terminated;
+ * false: it did not come, or has no room. */
 static inline bool loopback_receive(int fd, char *buf, size_t cap)
 {
     size_t n = 0;
@@ -74,7 +74,8 @@ static inline bool loopback_receive(int fd, char *buf, size_t cap)
     return false;
 }
 
-/* The number that follows a key such as "\"accepted\"" in a reply; 0 when there is none. */
+/* The number that follows a key such as "\"accepted\"" in a reply; 0 = it is not
+ * there. */
 static inline uint64_t loopback_number(const char *text, const char *key)
 {
     const char *at = strstr(text, key);
