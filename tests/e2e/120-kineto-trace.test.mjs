@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
-import { assertNobodyDied, clients, producers, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, dropped, producers, serveKineto, traced, until } from './lib/kineto.mjs';
 
 test('processes of both ages are one trace', async (t) => {
   const server = await serveKineto(t);
@@ -42,12 +42,11 @@ test('a filter travels as far as Kineto can take it, and the rest is applied to 
   const c = clients(t, server);
   await producers(server, 1);
   const filter = { include: ['cpu_op', 'ascend.KERNEL'], names: { exclude: ['*-2'] } };
-  const trace = await server.createTrace({ filter, stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
-  const end = await server.waitFinal(trace.id);
+  const end = await traced(server, { filter, stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
   assert.equal(end.outcome, 'complete', end.reason);
-  assert.deepEqual([...new Set(eventsOf(await server.downloadChrome(trace.id)).map((e) => e.cat))], ['cpu_op']);
-  assert.ok(!eventsOf(await server.downloadChrome(trace.id)).some((e) => e.name.endsWith('-2')));
-  assert.deepEqual(c.of('dropped'), []);
+  assert.deepEqual([...new Set(eventsOf(await server.downloadChrome(end.id)).map((e) => e.cat))], ['cpu_op']);
+  assert.ok(!eventsOf(await server.downloadChrome(end.id)).some((e) => e.name.endsWith('-2')));
+  assert.deepEqual(dropped(c), []);
 
   const other = await server.createTrace({ filter: { include: ['ascend.KERNEL'] } });
   assert.match(other.unmatched[0].reason, /no type that Kineto records/);

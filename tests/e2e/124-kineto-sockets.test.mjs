@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, producers, python, serveKineto, traced, until } from './lib/kineto.mjs';
 import { serve, temporaryFolder } from './lib/server.mjs';
 
 test('directories work beside the name, as containers need them', async (t) => {
@@ -12,7 +12,7 @@ test('directories work beside the name, as containers need them', async (t) => {
   const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
   const inDir = clients(t, server, { 'socket-dir': dir }), byName = clients(t, server);
   await producers(server, 2);
-  const end = await server.waitFinal((await server.createTrace({ stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } })).id);
+  const end = await traced(server, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   for (const c of [inDir, byName]) assertNobodyDied(c);
   await server.stop();
