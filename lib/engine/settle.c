@@ -1,5 +1,5 @@
 /*
- * Why this may be: docs/decisions/019.
+ * Why this may be: docs/decisions/021.
  */
 #include "engine/settle.h"
 
