@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, serveKineto, traced, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, dropped, producers, serveKineto, traced, until } from './lib/kineto.mjs';
 
 const CONTAINER = ['unshare', '--net', '--pid', '--fork', '--mount-proc', '--kill-child'];
 const QUICK = { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } };
@@ -45,7 +45,7 @@ test('one that dies in its container is told as such', { skip: cannot }, async (
   await producers(server, 1);
   const end = await traced(server, QUICK);
   assert.deepEqual(end.matched.map((m) => [m.state, m.reason]), [['lost', 'process ended']]);
-  assert.deepEqual(c.of('dropped'), []);
+  assert.deepEqual(dropped(c), []);
 });
 
 test('without the directory a container does not find the service, and lives', { skip: cannot }, async (t) => {
