@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, producers, python, serveKineto, traced, until } from './lib/kineto.mjs';
 
 const FLOODED = 'traceplane_kineto_datagrams_total\\{answer="none-flood"\\}';
 const PRELUDE = `
@@ -96,6 +96,6 @@ test('a process of another user is listed and not traced, unless that is allowed
   const open = await serveKineto(t, { args: ['--kineto-allow-uid', '65534'], kineto: { ...strict.kineto, name: `${strict.kineto.name}-open`, traceDir: `${dir}/files` } });
   clients(t, open, { uid: 65534 });
   await producers(open, 1);
-  const end = await open.waitFinal((await open.createTrace({ stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } })).id);
+  const end = await traced(open, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
 });
