@@ -61,7 +61,9 @@ test('four ranks leave their barriers together, and the slow one does not wait',
   assert.ok(whole.length > 20, `${whole.length} whole steps`);
   const spreads = whole.map((x) => Math.max(...x.map((e) => e.ts + e.dur)) - Math.min(...x.map((e) => e.ts + e.dur))).sort((a, b) => a - b);
   t.diagnostic(`barriers end within ${spreads[spreads.length >> 1].toFixed(0)} us (median), ${spreads.at(-1).toFixed(0)} us (worst)`);
-  assert.ok(spreads[spreads.length >> 1] < pick(1500, 10000), `median ${spreads[spreads.length >> 1]} us`);
+  // Two clocks may part by what they are known to; the rest is how far apart the processes get their turn.
+  const clocksUs = (2 * Math.max(...end.matched.map((m) => m.clock.error_ns))) / 1000;
+  assert.ok(spreads[spreads.length >> 1] < clocksUs + pick(1500, 10000), `median ${spreads[spreads.length >> 1]} us, of which clocks ${clocksUs}`);
   const waits = [0, 1, 2, 3].map((r) => whole.flat().filter((e) => rank(e) === r).reduce((sum, e) => sum + e.dur, 0));
   assert.equal(waits.indexOf(Math.min(...waits)), 2, `waits: ${waits}`);
   const kernels = events.filter((e) => e.cat === 'ranks.KERNEL' && e.ph === 'X'), compute = events.filter((e) => e.name === 'compute');
