@@ -25,7 +25,7 @@ int tp_blob_fail_errno(struct tp_err *err, const char *what, const char *name)
 
     if (e == ENOSPC || e == EDQUOT || e == EFBIG)
         code = TP_EQUOTA;
-    else if (e == ENOMEM)
+    else if (e == ENOMEM || e == EMFILE || e == ENFILE)
         code = TP_ENOMEM;
     else if (e == ENOENT)
         code = TP_ENOTFOUND;

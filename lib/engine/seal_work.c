@@ -338,15 +338,16 @@ static int accept_late(struct tp_work *w, struct tp_now now, struct tp_err *err)
     return rc;
 }
 
-/* Whether to seal the log again later. That of a complete trace can be read as well,
- * and waits for room as long as there is none. */
+/* Whether to seal the log again later. That of a complete trace can be read as well, and
+ * waits as long as what is missing (room, memory, descriptors, the medium, the store) is
+ * not there; only a log that is damaged or gone makes its stream fail. */
 static bool may_retry(const struct tp_work *w)
 {
-    const unsigned most = w->rc == TP_EQUOTA ? TRIES_FULL : TRIES;
+    const bool is_scarce = w->rc == TP_EQUOTA || w->rc == TP_ENOMEM;
 
-    if (w->trace->is_unsealed && (w->rc == TP_EQUOTA || w->rc == TP_ENOMEM))
+    if (w->trace->is_unsealed && (is_scarce || w->rc == TP_EIO))
         return true;
-    return w->stream->n_tries < most && w->rc != TP_EINVAL;
+    return w->stream->n_tries < (is_scarce ? TRIES_FULL : TRIES) && w->rc != TP_EINVAL;
 }
 
 /* Try again later, or give the stream up: its log stays, its events are not readable.

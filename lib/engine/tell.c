@@ -7,7 +7,8 @@
 #define FIRST_NS UINT64_C(10000)  /* as long as nothing is measured: see speed */
 #define NEXT_NS UINT64_C(20000)
 #define EACH_MOST_NS UINT64_C(200000)
-#define MEASURED_MIN 50 /* a few say nothing about many */
+#define OVERDUE_NS UINT64_C(1000000000) /* who is told later was not waited for */
+#define MEASURED_MIN 50                 /* a few say nothing about many */
 
 static uint64_t known_or(uint64_t measured_ns, uint64_t otherwise_ns)
 {
@@ -92,6 +93,11 @@ void tp_tell_start(struct tp_member *m, struct tp_now now)
     m->is_unsure = m->is_unsure || m->state == TP_MEMBER_WAITING;
     if (telling->n_told >= telling->n_due)
         return; /* it came later, or is told again */
+    if (telling->n_told == 0 &&
+        passed_ns(telling->decided_ns, now.mono_ns) > OVERDUE_NS) {
+        telling->n_due = 0; /* nobody of then is there any more; the start stays */
+        return;
+    }
     if (telling->n_told++ == 0)
         tell_first(t, now);
     if (telling->n_told == telling->n_due && telling->n_due >= MEASURED_MIN)

@@ -114,8 +114,12 @@ static int delete (struct tp_engine *e, struct tp_trace *t, struct tp_problem *p
         e->stats.store_failures++;
         return tp_problem_storage(problem, rc);
     }
-    /* Blobs that stay behind belong to no row: the next start removes them. */
-    tp_stream_blobs_remove(t);
+    /* An upload may be appending to a log: it purges when it is done. Blobs that stay
+     * behind belong to no row: the next start removes them. */
+    if (t->n_committing > 0)
+        t->is_purging = true;
+    else
+        tp_stream_blobs_remove(t);
     tp_key_drop_trace(e, t->id);
     e->stats.traces_deleted++;
     tp_trace_unlink(t);

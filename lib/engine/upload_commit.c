@@ -279,6 +279,11 @@ static int account(struct tp_upload *u, int rc, bool is_duplicate, struct tp_now
     struct tp_stream *s = u->stream;
 
     tp_lock_take(&u->e->lock);
+    u->is_orphaned = u->trace->is_deleted;
+    if (u->is_orphaned) {
+        tp_lock_give(&u->e->lock);
+        return rc;
+    }
     if (rc == TP_OK && !is_duplicate && u->kind == TP_UPLOAD_FILE)
         note_damage(s, u->result);
     if (rc == TP_OK) {
@@ -317,6 +322,8 @@ static int store_batch(struct tp_upload *u, struct tp_now now, struct tp_counts 
                                 err);
     rc = account(u, rc, *is_duplicate, now, err);
     tp_lock_give(&s->lock);
+    if (u->is_orphaned)
+        return tp_problem_not_found(problem, "trace", tp_str_of(u->trace->id), err);
     if (rc == TP_EIO || rc == TP_EQUOTA)
         rc = tp_upload_unstored(u, rc, u->result->counts.emitted, err);
     /* A number that is too old to tell is the request's fault, not the trace's. */

@@ -35,6 +35,7 @@ struct tp_upload {
     struct tp_err failure;
     struct tp_problem problem;
     struct tp_now begun; /* or its commit */
+    bool is_orphaned;    /* the trace was deleted while it was appended */
     bool is_detached;    /* no longer counted in n_uploads of the trace */
     bool is_over;        /* committed or refused: only to be freed */
 };

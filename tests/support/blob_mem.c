@@ -37,6 +37,8 @@ struct home {
     int left; /* operations that pass before the failure, plus one; 0 = unarmed */
     bool stays_broken;
     bool has_fired;
+    void (*meanwhile)(void *arg);
+    void *meanwhile_arg;
 };
 
 struct mem_blob {
@@ -215,11 +217,24 @@ static int append_bytes(struct mem_blob *b, const void *p, size_t n, struct tp_e
     return TP_OK;
 }
 
+static void call_meanwhile(struct home *h)
+{
+    void (*fn)(void *arg);
+
+    pthread_mutex_lock(&h->lock);
+    fn = h->meanwhile;
+    h->meanwhile = NULL;
+    pthread_mutex_unlock(&h->lock);
+    if (fn != NULL)
+        fn(h->meanwhile_arg);
+}
+
 static int mem_append(struct tp_blob *blob, const void *p, size_t n, struct tp_err *err)
 {
     struct home *h = home_of(blob);
     int rc;
 
+    call_meanwhile(h);
     pthread_mutex_lock(&h->lock);
     rc = count_operation(h, "append", err);
     if (rc == TP_OK)
@@ -517,6 +532,16 @@ void blob_mem_limit(struct tp_blobs *blobs, size_t limit_bytes)
     pthread_mutex_lock(&h->lock);
     h->limit_bytes = limit_bytes == 0 || limit_bytes > h->total_bytes ? limit_bytes
                                                                       : h->total_bytes;
+    pthread_mutex_unlock(&h->lock);
+}
+
+void blob_mem_meanwhile(struct tp_blobs *blobs, void (*fn)(void *arg), void *arg)
+{
+    struct home *h = blobs->ctx;
+
+    pthread_mutex_lock(&h->lock);
+    h->meanwhile = fn;
+    h->meanwhile_arg = arg;
     pthread_mutex_unlock(&h->lock);
 }
 

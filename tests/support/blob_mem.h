@@ -41,6 +41,10 @@ bool blob_mem_disarm(struct tp_blobs *blobs);
  */
 void blob_mem_limit(struct tp_blobs *blobs, size_t limit_bytes);
 
+/* Call fn before the next append does anything, once and without the lock: what others
+ * do at that moment. fn gets arg. */
+void blob_mem_meanwhile(struct tp_blobs *blobs, void (*fn)(void *arg), void *arg);
+
 /* Make name hold exactly these n bytes, past faults and limits; unarmed only. */
 void blob_mem_put(struct tp_blobs *blobs, const char *name, const void *p, size_t n);
 

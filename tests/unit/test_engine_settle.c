@@ -267,23 +267,27 @@ static void test_a_delete_before_the_seal_takes_it_off_the_list(void **state)
     assert_int_equal(blob_mem_names(r->blobs), 4);
 }
 
-/* A full disk: the trace stays complete and readable from its log, is no final file,
- * and is sealed when there is room, however late. */
-static void test_a_seal_without_room_is_tried_until_there_is_some(void **state)
+/* A full disk, or one that does not work, and what looks like it (no descriptor is left):
+ * the trace stays complete and readable from its log, is no final file, and is sealed
+ * when it can be, however late. */
+static void seal_late(struct rig *r, bool is_broken)
 {
-    struct rig *r = *state;
     char tag[80], id[TP_TRACE_ID_BYTES];
     struct tp_work *work;
 
     stopped(r, 1, id);
     for (int i = 0; i < 20; i++) {
-        blob_mem_limit(r->blobs, 1);
+        if (!is_broken)
+            blob_mem_limit(r->blobs, 1);
         rig_wait(r, 100 * RIG_S);
+        if (is_broken)
+            blob_mem_break_after(r->blobs, 0);
         work = tp_engine_next_work(r->engine, r->now);
         assert_non_null(work);
         tp_work_run(work);
         tp_engine_work_done(r->engine, work, r->now);
         blob_mem_limit(r->blobs, 0);
+        blob_mem_disarm(r->blobs);
         rig_expect_outcome(r, id, "complete", "");
         expect_streams(r, id, "sealing");
     }
@@ -295,6 +299,12 @@ static void test_a_seal_without_room_is_tried_until_there_is_some(void **state)
     etag_of(r, id, tag, sizeof(tag));
     assert_string_not_equal(tag, "");
     expect_streams(r, id, "sealed");
+}
+
+static void test_a_seal_without_room_is_tried_until_there_is_some(void **state)
+{
+    seal_late(*state, false);
+    seal_late(*state, true);
 }
 
 /* Where the engine cannot write that a stream is settled, the seal is waited for. */

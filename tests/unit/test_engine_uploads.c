@@ -622,6 +622,44 @@ static void test_an_object_without_traceevents_gets_a_note(void **state)
     assert_string_equal(reply.note, "");
 }
 
+struct removal {
+    struct rig *rig;
+    char id[TP_TRACE_ID_BYTES];
+};
+
+static void cancel_and_delete(void *arg)
+{
+    struct removal *x = arg;
+    struct rig *r = x->rig;
+
+    assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(x->id), rig_str(""),
+                                            r->now, NULL, &r->problem, &r->err),
+                     TP_OK);
+    assert_int_equal(tp_engine_trace_delete(r->engine, rig_str(x->id), r->now,
+                                            &r->problem, &r->err),
+                     TP_OK);
+}
+
+/* The log is written to without the lock: it stays until that is over. */
+static void test_a_delete_while_a_batch_is_written_waits_for_it(void **state)
+{
+    struct rig *r = *state;
+    struct removal x = {.rig = r};
+    char *body = rig_events("kernel", 5, 1);
+
+    for (int n = 0; n < 2; n++) {
+        assert_int_equal(rig_create(r, "j", NULL, x.id), TP_OK);
+        if (n > 0)
+            assert_int_equal(rig_post(r, x.id, "p", 0, 1, body, NULL), TP_OK);
+        blob_mem_meanwhile(r->blobs, cancel_and_delete, &x);
+        assert_int_equal(rig_post(r, x.id, "p", 0, 2, body, NULL), TP_ENOTFOUND);
+        assert_string_equal(r->problem.subject, "trace");
+        assert_int_equal(blob_mem_names(r->blobs), 0);
+        assert_int_equal(blob_mem_open(r->blobs), 0);
+    }
+    free(body);
+}
+
 static void test_a_seal_that_fails_is_tried_again_and_then_given_up(void **state)
 {
     struct rig *r = *state;
@@ -719,6 +757,7 @@ int main(void)
         engine_test(test_a_full_disk_refuses_the_batch_and_keeps_the_trace),
         engine_test(test_a_batch_that_the_disk_refused_is_not_forgotten),
         engine_test(test_an_object_without_traceevents_gets_a_note),
+        engine_test(test_a_delete_while_a_batch_is_written_waits_for_it),
         engine_test(test_a_seal_that_fails_is_tried_again_and_then_given_up),
     };
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -54,6 +55,25 @@ static void check_content(struct tp_blobs *b, struct tp_blob *blob, const char *
     assert_int_equal(b->pread(blob, 0, got, sizeof(got), &n, NULL), TP_OK);
     assert_int_equal(n, strlen(text));
     assert_memory_equal(got, text, n);
+}
+
+/* It is not the medium that failed: there will be one again. */
+static void test_no_descriptor_left_is_no_failure_of_the_medium(void **state)
+{
+    struct home *home = *state;
+    struct tp_blob *blob = make(home->blobs, "a.log", "x");
+    struct rlimit before, none;
+    int rc;
+
+    home->blobs->close(home->blobs->ctx, blob);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    blob = NULL;
+    rc = home->blobs->open_read(home->blobs->ctx, "a.log", &blob, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, TP_ENOMEM);
 }
 
 static void test_what_is_appended_is_read_again_after_reopening(void **state)
@@ -188,6 +208,7 @@ static void test_a_blob_survives_every_allocation_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_HOME(test_no_descriptor_left_is_no_failure_of_the_medium),
         WITH_HOME(test_what_is_appended_is_read_again_after_reopening),
         WITH_HOME(test_an_anonymous_blob_takes_and_gives_bytes),
         WITH_HOME(test_what_is_not_there_is_not_found),

@@ -137,6 +137,28 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
     }
 }
 
+/* Who was there at the start has died; somebody new does not move what others keep. */
+static void test_who_comes_long_after_does_not_put_the_start_off(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {.job = rig_str("j"), .stop_duration_ms = 4000};
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+    uint64_t created_ns;
+
+    join(r, "p0", 0, p[0]);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    created_ns = r->now.wall_ns;
+    rig_wait(r, 3600 * RIG_MS);
+    rig_producer(r, "j", "p1", 1, p[1]);
+    reply = rig_sync(r, p[1], NULL);
+    assert_int_equal(reply.n_commands, 2);
+    assert_true(reply.commands[1].start_wall_ns < created_ns + 100 * RIG_MS);
+    rig_sync(r, p[1], &reply);
+    rig_wait(r, 500 * RIG_MS);
+    rig_expect_state(r, id, "stopping");
+}
+
 static void test_a_start_that_is_put_off_puts_the_end_off(void **state)
 {
     struct rig *r = *state;
@@ -162,6 +184,7 @@ int main(void)
         engine_test(test_who_takes_part_is_told_to_arm_and_when_to_start_in_one_answer),
         engine_test(test_who_was_told_to_start_is_told_to_stop_before_it_answers),
         engine_test(test_the_start_gives_the_time_that_telling_all_took_before),
+        engine_test(test_who_comes_long_after_does_not_put_the_start_off),
         engine_test(test_a_start_that_is_put_off_puts_the_end_off),
     };
 
