@@ -124,6 +124,18 @@ static void ack_start(struct tp_part *p)
     ack->step = p->base_step;
 }
 
+/* Whether it has begun already, by a step in the thread that took it. */
+static void see_start(struct tp_part *p)
+{
+    if (p->state != TP_PART_ARMED || p->start_step == 0 ||
+        !tp_recorder_has_begun(p->recorder, &p->start_at_ns, &p->base_step))
+        return;
+    p->is_started = true;
+    p->state = TP_PART_RECORDING;
+    ack_start(p);
+    set_alarm(p);
+}
+
 /*
  * A trace that starts at a step starts elsewhere when that step begins there; here it
  * waits for the step, so that all processes record the same ones. One that counts no
@@ -191,6 +203,7 @@ void tp_part_obey(struct tp_part *p, const struct tp_order *order,
                   const struct tp_typeset *types, const struct tp_clock_offset *offset,
                   uint64_t now_ns)
 {
+    see_start(p);
     switch (order->kind) {
     case TP_ORDER_PREPARE:
         prepare(p, order, types);
@@ -231,25 +244,13 @@ static uint64_t advance_start(struct tp_part *p, uint64_t now_ns)
     return UINT64_MAX;
 }
 
-/* The step may have begun, in the thread that took it. */
-static void see_start(struct tp_part *p)
-{
-    if (!tp_recorder_has_begun(p->recorder, &p->start_at_ns, &p->base_step))
-        return;
-    p->is_started = true;
-    p->state = TP_PART_RECORDING;
-    ack_start(p);
-    set_alarm(p);
-}
-
 uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
 {
     uint64_t at_ns = 0, step;
 
     if (p->state == TP_PART_STARTING)
         return advance_start(p, now_ns);
-    if (p->state == TP_PART_ARMED && p->start_step != 0)
-        see_start(p);
+    see_start(p);
     if (p->state != TP_PART_RECORDING || p->steps == 0)
         return UINT64_MAX;
     step = tp_recorder_step(p->recorder, &at_ns);
@@ -339,6 +340,7 @@ void tp_part_give_up(struct tp_part *p)
 
 void tp_part_leave(struct tp_part *p, uint64_t now_ns)
 {
+    see_start(p);
     if (p->state != TP_PART_STARTING && p->state != TP_PART_RECORDING &&
         p->state != TP_PART_FLUSHING)
         return;
@@ -380,7 +382,8 @@ bool tp_part_may_post(const struct tp_part *p)
 void tp_part_acked(struct tp_part *p, size_t n)
 {
     for (size_t i = 0; i < n && i < p->n_acks; i++)
-        if (p->acks[i].kind == TP_ORDER_START)
+        if (p->acks[i].kind == TP_ORDER_START &&
+            strcmp(p->acks[i].trace_id, p->trace_id) == 0)
             p->is_start_known = true;
     p->n_acks -= n;
     memmove(p->acks, p->acks + n, p->n_acks * sizeof(p->acks[0]));

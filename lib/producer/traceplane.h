@@ -158,7 +158,8 @@ uint64_t tp_step(struct tp_client *client);
 const char *tp_version(void);
 
 /* What became of the events of the trace at hand, or of the last one. Plain data:
- * emitted = sent + waiting + filtered + all dropped. */
+ * emitted = sent + waiting + filtered + all dropped. The counts are as of when the
+ * agent looked last; whether it is recording is as of now. */
 struct tp_stats {
     uint64_t emitted;           /* recorded by all threads, as far as counted by now */
     uint64_t sent;              /* taken by the service */

@@ -312,6 +312,47 @@ static void test_a_start_elsewhere_starts_only_what_counts_no_steps(void **state
     }
 }
 
+/* A stop may come before this thread has seen the step. */
+static void test_a_stop_after_an_unseen_start_loses_nothing(void **state)
+{
+    struct tp_order order = {.stream_no = 1, .start_step = 1};
+    struct tp_recorder_totals totals;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    obey(&rig, TP_ORDER_PREPARE, "t", &order);
+    tp_step(rig.client);
+    record(&rig, 3);
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    assert_acks(&rig, "prepare t; start t");
+    assert_int_equal(rig.part.state, TP_PART_FLUSHING);
+    drain(&rig);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.type], 3);
+    assert_non_null(rig.part.backlog.first);
+    rig_fini(&rig);
+}
+
+/* What was said of another trace says nothing of this one. */
+static void test_an_ack_of_another_trace_lets_nothing_be_posted(void **state)
+{
+    struct tp_order order = {.stream_no = 1, .start_step = 5};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    start(&rig, "t", NULL);
+    tp_step(rig.client);
+    obey(&rig, TP_ORDER_PREPARE, "t", NULL);
+    obey(&rig, TP_ORDER_START, "t", NULL);
+    assert_true(rig.part.n_acks > 1);
+    obey(&rig, TP_ORDER_PREPARE, "u", &order);
+    tp_part_acked(&rig.part, rig.part.n_acks);
+    assert_false(tp_part_may_post(&rig.part));
+    rig_fini(&rig);
+}
+
 /* After a restart the service asks again, of a part that its steps have ended. */
 static void test_an_ended_part_says_again_when_it_began(void **state)
 {
@@ -464,6 +505,8 @@ int main(void)
         cmocka_unit_test(test_only_a_start_that_is_near_is_worth_waiting_for),
         cmocka_unit_test(test_a_step_starts_the_part_at_its_moment),
         cmocka_unit_test(test_a_start_elsewhere_starts_only_what_counts_no_steps),
+        cmocka_unit_test(test_a_stop_after_an_unseen_start_loses_nothing),
+        cmocka_unit_test(test_an_ack_of_another_trace_lets_nothing_be_posted),
         cmocka_unit_test(test_an_ended_part_says_again_when_it_began),
         cmocka_unit_test(test_what_has_no_room_in_the_backlog_is_counted),
         cmocka_unit_test(test_giving_up_counts_what_is_left_and_goes_off),
