@@ -168,7 +168,7 @@ static int put_member(struct tp_engine *e, const struct tp_member *m,
         .state = tp_str_of(tp_member_state_name(m->state)),
         .reason = tp_str_of(m->reason),
         .stream_no = m->stream_no,
-        /* A restart goes on counting from where it began; the present one is told anew. */
+        /* A restart counts on from where it began; the present one is told anew. */
         .step = tp_trace_is_active(m->trace) ? m->base_step : m->step,
         .started_ns = m->started_ns,
         .reported = m->reported,

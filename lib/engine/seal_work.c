@@ -338,9 +338,9 @@ static int accept_late(struct tp_work *w, struct tp_now now, struct tp_err *err)
     return rc;
 }
 
-/* Whether to seal the log again later. That of a complete trace can be read as well, and
- * waits as long as what is missing (room, memory, descriptors, the medium, the store) is
- * not there; only a log that is damaged or gone makes its stream fail. */
+/* Whether to seal the log again later. That of a complete trace can be read as well,
+ * and waits as long as what is missing (room, memory, descriptors, the medium, the
+ * store) is not there; only a log that is damaged or gone makes its stream fail. */
 static bool may_retry(const struct tp_work *w)
 {
     const bool is_scarce = w->rc == TP_EQUOTA || w->rc == TP_ENOMEM;

@@ -267,7 +267,7 @@ static void test_a_delete_before_the_seal_takes_it_off_the_list(void **state)
     assert_int_equal(blob_mem_names(r->blobs), 4);
 }
 
-/* A full disk, or one that does not work, and what looks like it (no descriptor is left):
+/* A full disk, or one that does not work, and what looks like it (no descriptor left):
  * the trace stays complete and readable from its log, is no final file, and is sealed
  * when it can be, however late. */
 static void seal_late(struct rig *r, bool is_broken)
