@@ -30,7 +30,7 @@ enum tp_outcome_reason {
     TP_REASON_DAMAGED = 8, /* stored or collected data is damaged */
     TP_REASON_NO_PRODUCERS = 16,   /* nobody was asked or posted */
     TP_REASON_FILTERED = 32,       /* everything that came was filtered */
-    TP_REASON_NOTHING_EMITTED = 64 /* producers took part and had nothing to record */
+    TP_REASON_NOTHING_EMITTED = 64 /* producers took part and recorded nothing */
 };
 
 /* Plain data: what the engine knows when a trace ends. */

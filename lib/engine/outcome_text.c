@@ -138,8 +138,8 @@ static void say_nothing(struct text *out, const struct tp_outcome_facts *f,
         say(out, "0 of %llu events passed the filter", emitted);
     else if ((why & TP_REASON_NO_PRODUCERS) != 0)
         say(out, "no producer took part and nothing was posted");
-    else if ((why & TP_REASON_NOTHING_EMITTED) != 0)
-        say(out, "the producers had nothing to record");
+    else if ((why & TP_REASON_NOTHING_EMITTED) != 0 && f->n_damaged == 0)
+        say(out, "the producers recorded nothing");
 }
 
 /* Who took part: matched producers, and streams that belong to none of them. */

@@ -369,7 +369,7 @@ static void test_a_restart_gives_the_same_commands_again(void **state)
     assert_int_equal(reply.commands[0].kind, TP_COMMAND_STOP);
     rig_sync(r, p, &reply);
     rig_work(r);
-    rig_expect_outcome(r, id, "empty", "the producers had nothing to record");
+    rig_expect_outcome(r, id, "empty", "the producers recorded nothing");
 }
 
 static void test_registering_again_is_the_same_producer(void **state)

@@ -173,6 +173,25 @@ static void test_a_damaged_file_keeps_what_can_be_read(void **state)
     rig_expect_outcome(r, id, "partial", NULL);
 }
 
+/* What was in it nobody knows, and nothing else is said. */
+static void test_a_file_without_a_whole_event_is_damaged_and_no_more(void **state)
+{
+    struct rig *r = *state;
+    struct tp_upload_reply reply;
+    struct tp_trace_view *view;
+    char id[TP_TRACE_ID_BYTES];
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    assert_int_equal(rig_file(r, id, "t.json", 0, "{\"traceEvents\":[{\"ph\":", &reply),
+                     TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    rig_work(r);
+    view = rig_view(r, id);
+    assert_non_null(strstr(view->reason, "is damaged"));
+    assert_null(strstr(view->reason, "recorded nothing"));
+    tp_trace_view_free(view);
+}
+
 static void test_members_over_a_limit_are_told(void **state)
 {
     struct rig *r = *state;
@@ -742,6 +761,7 @@ int main(void)
         engine_test(test_producers_get_default_names_and_streams_of_their_own),
         engine_test(test_two_files_of_one_name_are_two_streams),
         engine_test(test_a_damaged_file_keeps_what_can_be_read),
+        engine_test(test_a_file_without_a_whole_event_is_damaged_and_no_more),
         engine_test(test_members_over_a_limit_are_told),
         engine_test(test_a_file_tells_its_rank),
         engine_test(test_the_quota_of_a_trace_holds_while_a_body_comes_in),
