@@ -310,6 +310,15 @@ struct tp_sync_reply rig_sync(struct rig *r, const char *producer,
     return reply;
 }
 
+void rig_join(struct rig *r, const char *name, int64_t rank, char *id)
+{
+    struct tp_sync_reply reply;
+
+    rig_producer(r, "j", name, rank, id);
+    reply = rig_sync(r, id, NULL);
+    assert_int_equal(reply.n_commands, 0);
+}
+
 char *rig_events(const char *cat, unsigned n, unsigned ts_us)
 {
     size_t size = 200 * ((size_t)n + 1), len;

@@ -78,6 +78,9 @@ char *rig_download(struct rig *r, const char *id, const char *format);
 /* Register a native producer. */
 void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank,
                   char *id);
+/* A native producer of the job "j" that has synced once, so that it is waited for. No
+ * trace runs in the job. */
+void rig_join(struct rig *r, const char *name, int64_t rank, char *id);
 /* Let a producer sync, acknowledging what it was told before: a willing one. Returns
  * the commands. */
 struct tp_sync_reply rig_sync(struct rig *r, const char *producer,

@@ -13,14 +13,25 @@ static _Noreturn void give_up(const char *what, const char *path)
     exit(1);
 }
 
-char *tmpdir_new(void)
+static char *make_in(const char *parent)
 {
-    const char *parent = getenv("TMPDIR");
-    char *path = tmpdir_path(parent != NULL ? parent : "/tmp", "test-XXXXXX");
+    char *path = tmpdir_path(parent, "test-XXXXXX");
 
     if (mkdtemp(path) == NULL)
         give_up("make", path);
     return path;
+}
+
+char *tmpdir_new(void)
+{
+    const char *parent = getenv("TMPDIR");
+
+    return make_in(parent != NULL ? parent : "/tmp");
+}
+
+char *tmpdir_new_short(void)
+{
+    return make_in("/tmp");
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type,

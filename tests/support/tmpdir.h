@@ -15,6 +15,10 @@
 /* Make an empty directory. Returns its absolute path; end it with tmpdir_remove(). */
 char *tmpdir_new(void);
 
+/* The same with a path that has room in the address of a unix socket, wherever TMPDIR
+ * is. */
+char *tmpdir_new_short(void);
+
 /* Remove the directory with all that is in it, and free path. NULL is allowed. */
 void tmpdir_remove(char *path);
 

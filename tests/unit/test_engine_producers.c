@@ -10,16 +10,6 @@
 #include "core/limits.h"
 #include "core/type_counts.h"
 
-/* A native producer that has synced once, so that it is waited for. */
-static void join(struct rig *r, const char *name, int64_t rank, char *id)
-{
-    struct tp_sync_reply reply;
-
-    rig_producer(r, "j", name, rank, id);
-    reply = rig_sync(r, id, NULL);
-    assert_int_equal(reply.n_commands, 0);
-}
-
 /* A trace that asks who takes part waits for what they say. */
 static void create_for_all(struct rig *r, const char *include, char *id)
 {
@@ -41,8 +31,8 @@ static void test_all_are_armed_then_started_together_then_stopped(void **state)
     char *body = rig_events("kernel", 3, 1);
     struct tp_trace_view *view;
 
-    join(r, "p0", 0, p[0]);
-    join(r, "p1", 1, p[1]);
+    rig_join(r, "p0", 0, p[0]);
+    rig_join(r, "p1", 1, p[1]);
     create_for_all(r, "kernel", id);
     rig_expect_state(r, id, "prepared");
     assert_true(tp_engine_sync_ready(r->engine, rig_str(p[0])));
@@ -98,8 +88,8 @@ static void test_who_does_not_arm_in_time_is_not_waited_for(void **state)
     struct tp_sync_reply reply;
     char *body = rig_events("kernel", 3, 1);
 
-    join(r, "p0", 0, p[0]);
-    join(r, "p1", 1, p[1]);
+    rig_join(r, "p0", 0, p[0]);
+    rig_join(r, "p1", 1, p[1]);
     create_for_all(r, NULL, id);
     reply = rig_sync(r, p[0], NULL);
     rig_sync(r, p[0], &reply);
@@ -125,7 +115,7 @@ static void test_who_does_not_flush_is_late_and_told_to_drop_it(void **state)
     struct tp_sync_reply reply;
     char *body = rig_events("kernel", 3, 1);
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     create_for_all(r, NULL, id);
     for (int i = 0; i < 3; i++) {
         reply = rig_sync(r, p, i == 0 ? NULL : &reply);
@@ -193,7 +183,7 @@ static void test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale(
     struct tp_sync_reply reply;
     struct tp_trace_view *view;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     reply = rig_sync(r, p, NULL);
     rig_sync(r, p, &reply);
@@ -266,7 +256,7 @@ static void test_a_refusal_is_told_and_not_waited_for(void **state)
     struct tp_sync_reply reply;
     struct tp_trace_view *view;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     ack.trace_id = rig_str(id);
     assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &request, r->now, &reply,
@@ -289,7 +279,7 @@ static void test_counts_that_do_not_add_up_are_refused_and_others_are_kept(void 
     char *body = rig_events("kernel", 3, 1);
     struct tp_trace_view *view;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     for (int i = 0; i < 3; i++)
         reply = rig_sync(r, p, i == 0 ? NULL : &reply);
@@ -329,7 +319,7 @@ static void test_the_best_clock_exchange_counts(void **state)
     struct tp_producer_list *list;
     struct tp_sync_reply reply;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &sync, r->now, &reply,
                                         &r->problem, &r->err),
@@ -351,7 +341,7 @@ static void test_a_restart_gives_the_same_commands_again(void **state)
     char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     struct tp_sync_reply reply;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     create_for_all(r, NULL, id);
     reply = rig_sync(r, p, NULL);
     assert_int_equal(rig_restart(r), TP_OK);
@@ -499,7 +489,7 @@ static void test_counts_by_type_add_up_and_outlive_a_restart(void **state)
     struct tp_type_count *kernel, *other;
     char *body = rig_events("kernel", 7, 1);
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     record(r, p, id);
     assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernel,
                                         NULL),
@@ -550,7 +540,7 @@ static void test_events_without_a_type_are_stored_and_not_lost(void **state)
     char *kernels = rig_events("kernel", 3, 1), *untyped = rig_events("", 2, 9);
     struct tp_trace_view *view;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     record(r, p, id);
     assert_int_equal(
         tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &count, NULL), TP_OK);
@@ -630,7 +620,7 @@ static void test_stream_numbers_are_kept_by_a_restart(void **state)
         char name[16];
 
         snprintf(name, sizeof(name), "p%d", i);
-        join(r, name, i, p[i]);
+        rig_join(r, name, i, p[i]);
     }
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     assert_int_equal(rig_restart(r), TP_OK);

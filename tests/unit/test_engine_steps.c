@@ -3,15 +3,6 @@
 
 #include "base/err.h"
 
-static void join(struct rig *r, const char *name, int64_t rank, char *id)
-{
-    struct tp_sync_reply reply;
-
-    rig_producer(r, "j", name, rank, id);
-    reply = rig_sync(r, id, NULL);
-    assert_int_equal(reply.n_commands, 0);
-}
-
 static void test_steps_start_and_stop_a_trace(void **state)
 {
     struct rig *r = *state;
@@ -21,7 +12,7 @@ static void test_steps_start_and_stop_a_trace(void **state)
     struct tp_sync_request sync = {.has_step = true, .step = 9};
     struct tp_sync_reply reply;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     assert_int_equal(rig_create_from(r, &request, id), TP_OK);
     reply = rig_sync(r, p, NULL);
     rig_sync(r, p, &reply);
@@ -62,7 +53,7 @@ static void test_a_step_begins_in_the_producers(void **state)
     struct tp_sync_reply reply;
 
     for (int i = 0; i < 3; i++)
-        join(r, (const char *[]){"p0", "p1", "p2"}[i], i, p[i]);
+        rig_join(r, (const char *[]){"p0", "p1", "p2"}[i], i, p[i]);
     assert_int_equal(rig_create_from(r, &request, id), TP_OK);
     for (int i = 0; i < 3; i++) {
         reply = rig_sync(r, p[i], NULL);

@@ -30,21 +30,12 @@ struct place {
     unsigned n_clients;
 };
 
-/* The path of a socket is short, and that of a temporary directory need not be. */
-static char *short_dir(void)
-{
-    char path[] = "/tmp/tpk-XXXXXX";
-
-    assert_non_null(mkdtemp(path));
-    return strdup(path);
-}
-
 static int set_up(void **state)
 {
     struct place *p = test_calloc(1, sizeof(*p));
     char name[40];
 
-    p->dir = short_dir();
+    p->dir = tmpdir_new_short();
     snprintf(name, sizeof(name), "tp-unit-r-%d", (int)getpid());
     assert_int_equal(tp_kineto_socket_open(name, "", 0, &p->sockets[0], NULL), TP_OK);
     assert_int_equal(tp_kineto_socket_open(name, p->dir, 1, &p->sockets[1], NULL),

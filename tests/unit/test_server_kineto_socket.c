@@ -27,20 +27,11 @@ struct place {
     struct tp_kineto_socket named, in_dir;
 };
 
-/* The path of a socket is short, and that of a temporary directory need not be. */
-static char *short_dir(void)
-{
-    char path[] = "/tmp/tpk-XXXXXX";
-
-    assert_non_null(mkdtemp(path));
-    return strdup(path);
-}
-
 static int set_up(void **state)
 {
     struct place *p = test_calloc(1, sizeof(*p));
 
-    p->dir = short_dir();
+    p->dir = tmpdir_new_short();
     snprintf(p->name, sizeof(p->name), "tp-unit-%d", (int)getpid());
     assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &p->named, NULL), TP_OK);
     assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 1, &p->in_dir, NULL),

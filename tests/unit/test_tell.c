@@ -7,12 +7,6 @@
 
 #include "base/err.h"
 
-static void join(struct rig *r, const char *name, int64_t rank, char *id)
-{
-    rig_producer(r, "j", name, rank, id);
-    rig_sync(r, id, NULL);
-}
-
 /* End a trace that all of them were told to start. */
 static void end_with(struct rig *r, const char *id, char p[][TP_TRACE_ID_BYTES], int n)
 {
@@ -34,8 +28,8 @@ static void test_who_takes_part_is_told_to_arm_and_when_to_start_in_one_answer(
     struct tp_sync_reply reply[2];
     struct tp_trace_view *view;
 
-    join(r, "p0", 0, p[0]);
-    join(r, "p1", 1, p[1]);
+    rig_join(r, "p0", 0, p[0]);
+    rig_join(r, "p1", 1, p[1]);
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     rig_expect_state(r, id, "recording");
     for (int i = 0; i < 2; i++) {
@@ -72,8 +66,8 @@ static void test_who_was_told_to_start_is_told_to_stop_before_it_answers(void **
     char *body = rig_events("kernel", 3, 1);
     struct tp_sync_reply reply;
 
-    join(r, "p0", 0, p[0]);
-    join(r, "p1", 1, p[1]);
+    rig_join(r, "p0", 0, p[0]);
+    rig_join(r, "p1", 1, p[1]);
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     rig_sync(r, p[0], NULL);
     assert_int_equal(rig_stop(r, id), TP_OK);
@@ -109,7 +103,7 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
     char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
 
     for (int i = 0; i < N; i++)
-        join(r, "p", i, p[i]);
+        rig_join(r, "p", i, p[i]);
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
         uint64_t created_ns = r->now.wall_ns, told_ns, start_ns = 0;
         struct tp_trace_view *view;
@@ -146,7 +140,7 @@ static void test_who_comes_long_after_does_not_put_the_start_off(void **state)
     struct tp_sync_reply reply;
     uint64_t created_ns;
 
-    join(r, "p0", 0, p[0]);
+    rig_join(r, "p0", 0, p[0]);
     assert_int_equal(rig_create_from(r, &request, id), TP_OK);
     created_ns = r->now.wall_ns;
     rig_wait(r, 3600 * RIG_MS);
@@ -166,7 +160,7 @@ static void test_a_start_that_is_put_off_puts_the_end_off(void **state)
     char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     struct tp_sync_reply reply;
 
-    join(r, "p0", 0, p);
+    rig_join(r, "p0", 0, p);
     assert_int_equal(rig_create_from(r, &request, id), TP_OK);
     rig_wait(r, 600 * RIG_MS);
     reply = rig_sync(r, p, NULL);
