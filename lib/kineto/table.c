@@ -93,7 +93,8 @@ void tp_kineto_table_through(struct tp_kineto_table *t, uint64_t target,
     if (e == NULL)
         return;
     e->seen.rhythm.tick_ns = end_ns;
-    if (e->seen.state != TP_KINETO_ARMED)
+    e->seen.is_busy = false; /* as of its last request, which was before the end */
+    if (e->seen.state != TP_KINETO_ARMED && e->seen.state != TP_KINETO_BUSY)
         return;
     tp_kineto_entry_move(e, TP_KINETO_IDLE);
     tp_kineto_entry_forget_order(e);

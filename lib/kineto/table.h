@@ -114,8 +114,9 @@ int tp_kineto_table_order(struct tp_kineto_table *t, uint64_t target,
  * none. */
 bool tp_kineto_table_withdraw(struct tp_kineto_table *t, uint64_t target);
 
-/* Its file is complete, so it is through with its order: one that is armed is idle. Its
- * ticks go on from the end of its recording at end_ns. */
+/* Its file is complete, so it is through with its order: one that is armed, or was busy
+ * when it last asked, is idle. Its ticks go on from the end of its recording at
+ * end_ns. */
 void tp_kineto_table_through(struct tp_kineto_table *t, uint64_t target,
                              uint64_t end_ns);
 

@@ -230,6 +230,7 @@ static void test_one_that_never_begins_is_told(void **state)
 static void test_one_whose_file_is_there_is_idle_before_it_asks_again(void **state)
 {
     struct world *w = *state;
+    struct tp_kineto_target t;
     uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
 
     assert_int_equal(order(w, id, "A=1\n", 20, 30), TP_OK);
@@ -238,6 +239,16 @@ static void test_one_whose_file_is_there_is_idle_before_it_asks_again(void **sta
     tp_kineto_table_through(w->table, id, w->now);
     tp_kineto_table_through(w->table, id + 1, w->now);
     assert_int_equal(order(w, id, "B=2\n", 20, 30), TP_OK);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
+
+    /* Also when it has asked while it recorded. */
+    poll(w, 5, BUSY, 0, TP_KINETO_ANSWER_EMPTY);
+    assert_int_equal(order(w, id, "C=3\n", 20, 30), TP_ESTATE);
+    tp_kineto_table_through(w->table, id, w->now);
+    assert_true(tp_kineto_table_get(w->table, id, &t));
+    assert_false(t.is_busy);
+    assert_int_equal(order(w, id, "C=3\n", 20, 30), TP_OK);
+    poll(w, 5, BUSY, 0, TP_KINETO_ANSWER_EMPTY); /* with something else by now */
     poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
 }
 
