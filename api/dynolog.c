@@ -23,6 +23,7 @@
 #include "engine/engine.h"
 #include "engine/problem.h"
 #include "kineto/config_read.h"
+#include "kineto/log_file.h"
 
 #define LIMIT_DEFAULT 1000
 #define TYPES_MAX 64
@@ -48,7 +49,9 @@ struct call {
     size_t n_chosen;
     struct tp_trace_view *view; /* NULL: no trace was made */
     struct tp_err err;
-    int code; /* why not, TP_OK = nobody matched */
+    int code;               /* why not, TP_OK = nobody matched */
+    bool puts_files;        /* where the client expects them */
+    struct tp_err no_files; /* why not */
 };
 
 static bool is_asked_for(const struct call *c, int64_t pid)
@@ -111,6 +114,22 @@ static void read_request(struct call *c)
         snprintf(c->job, sizeof(c->job), "%lld", (long long)job);
     else
         snprintf(c->job, sizeof(c->job), "default");
+}
+
+/* Whether the client may have its files where it expects them. */
+static void read_log_file(struct call *c)
+{
+    struct tp_kineto_log_file ignored;
+    struct tp_str path = c->wish.log_file;
+
+    if (path.len == 0)
+        return;
+    if (c->service->n_log_dirs == 0)
+        tp_fail(&c->no_files, TP_EDENIED, "the service has no dynolog-log-dir");
+    else
+        c->puts_files = tp_kineto_log_file_find(path, c->service->log_dirs,
+                                                c->service->n_log_dirs, &ignored,
+                                                &c->no_files) == TP_OK;
 }
 
 static int choose(struct call *c, const struct tp_producer_view *p)
@@ -226,6 +245,7 @@ static int create(struct call *c, const struct tp_str *ids, size_t n,
         .start_wall_ns = w->start_wall_ms * UINT64_C(1000000),
         .stop_duration_ms = w->iterations > 0 ? 0 : w->duration_ms,
         .label = label_of(w),
+        .log_file = c->puts_files ? w->log_file : (struct tp_str){"", 0},
         .kineto_json = options,
     };
 
@@ -285,6 +305,36 @@ static size_t write_pids(const struct call *c, struct tp_json_doc *d, const char
     return n;
 }
 
+/* The files that will be there when the trace is complete. */
+static void write_files(const struct call *c, struct tp_json_doc *d)
+{
+    char path[TP_KINETO_LOG_FILE_BYTES];
+
+    tp_json_doc_key(d, "files");
+    tp_json_doc_array(d);
+    for (size_t i = 0; i < c->view->n_members; i++) {
+        const struct tp_member_view *m = &c->view->members[i];
+
+        if (m->is_matched &&
+            tp_kineto_log_file_name(c->wish.log_file, m->who.name, path, NULL) == TP_OK)
+            tp_json_doc_str(d, tp_str_of(path));
+    }
+    tp_json_doc_close(d);
+}
+
+static void warn_of_no_files(const struct call *c, struct tp_json_doc *d)
+{
+    char text[TP_ERR_MESSAGE_BYTES + 128];
+
+    if (c->view == NULL || c->puts_files || c->wish.log_file.len == 0)
+        return;
+    snprintf(text, sizeof(text),
+             "no file will be at '%.*s': %s; GET /traces/%s/download has all of them",
+             (int)(c->wish.log_file.len > 64 ? 64 : c->wish.log_file.len),
+             c->wish.log_file.ptr, c->no_files.message, c->view->id);
+    tp_json_doc_str(d, tp_str_of(text));
+}
+
 static void write_warnings(const struct call *c, struct tp_json_doc *d)
 {
     tp_json_doc_key(d, "warnings");
@@ -301,6 +351,7 @@ static void write_warnings(const struct call *c, struct tp_json_doc *d)
         snprintf(text, sizeof(text), "%.100s: %.140s", m->who.name, m->reason);
         tp_json_doc_str(d, tp_str_of(text));
     }
+    warn_of_no_files(c, d);
     if (c->wish.wants_snapshot)
         tp_json_doc_str(d, tp_str_of("PROFILE_MEMORY is left out: it leaves a thread "
                                      "of the process spinning"));
@@ -326,6 +377,8 @@ static int write_answer(const struct call *c, struct tp_buf *out, struct tp_err 
     tp_json_doc_member_u64(&d, "activityProfilersBusy", asked - n);
     if (c->view != NULL)
         tp_json_doc_member_str(&d, "trace_id", tp_str_of(c->view->id));
+    if (c->view != NULL && c->puts_files)
+        write_files(c, &d);
     write_warnings(c, &d);
     tp_json_doc_close(&d);
     return tp_json_doc_end(&d);
@@ -370,6 +423,7 @@ static int request(struct call *c, struct tp_buf *out,
         outcome->fault = c->in.kind;
         return write_failed(c->in.err.message, out, err);
     }
+    read_log_file(c);
     c->code = choose_all(c);
     if (c->code == TP_OK && c->n_chosen > 0)
         c->code = trigger(c, &problem);

@@ -10,6 +10,7 @@
 #define TP_API_SERVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -26,6 +27,8 @@ struct tp_service {
     const char *build;              /* compiler and date-free facts, for /version */
     int64_t started_wall_ns;
     struct tp_str openapi; /* the document; empty when it is not built in */
+    char *const *log_dirs; /* below which dynolog's clients may have files */
+    size_t n_log_dirs;
 
     void *arg; /* of the callbacks below; each of them may be NULL */
     /* Append the metrics in the text format of Prometheus. TP_ENOMEM. */

@@ -202,6 +202,8 @@ static void fill_service(struct tp_app *app)
         .build = "C11, compiler " __VERSION__,
         .started_wall_ns = (int64_t)tp_clock_ns(CLOCK_REALTIME),
         .openapi = tp_embed_openapi(),
+        .log_dirs = app->config->dynolog_log_dirs.items,
+        .n_log_dirs = app->config->dynolog_log_dirs.n,
         .arg = app,
         .metrics = write_metrics,
         .ready = is_ready,

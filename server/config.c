@@ -66,6 +66,9 @@ static const struct setting settings[] = {
     {"dynolog-listen", TEXT, AT(dynolog_listen), "ADDR:PORT", "", NULL,
      "where to answer dynolog's RPC, for scripts that call dyno gputrace: "
      "localhost:1778; loopback only (default: nowhere)"},
+    {"dynolog-log-dir", LIST, AT(dynolog_log_dirs), "DIR", NULL, NULL,
+     "a directory below which a request of dynolog's may name a file (--log-file), "
+     "which is then put there with the rights of the process's user; repeatable"},
     {"ready-file", TEXT, AT(ready_file), "PATH", "", NULL,
      "write the addresses to PATH, a line each, when listening"},
     {"log-level", TEXT, AT(log_level), "LEVEL", "info", "error|warning|info|debug",

@@ -38,6 +38,7 @@ struct tp_config {
     char *kineto_socket;               /* abstract name; empty = none */
     char *kineto_trace_dir;            /* empty: made from the user */
     char *dynolog_listen;              /* empty = nowhere */
+    struct tp_config_list dynolog_log_dirs; /* where its clients may have files */
     char *data_dir;
     char *store;                /* sqlite:PATH, or empty for a file in data_dir */
     char *on_collision;         /* "reject", "probe" */

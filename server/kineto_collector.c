@@ -26,6 +26,7 @@
 #include "engine/engine.h"
 #include "server/clock.h"
 #include "server/kineto_folder.h"
+#include "server/kineto_log_file.h"
 #include "server/kineto_process.h"
 #include "server/kineto_upload.h"
 #include "server/workers.h"
@@ -42,6 +43,8 @@ struct upload {
     struct tp_kineto_collector *collector;
     char trace_id[TP_TRACE_ID_BYTES], producer_id[TP_TRACE_ID_BYTES];
     char name[256];
+    char log_file[TP_KINETO_LOG_FILE_BYTES]; /* where it goes, too; "" = nowhere */
+    struct tp_kineto_owner owner;
     int fd;
     _Atomic bool is_done;
 };
@@ -49,6 +52,7 @@ struct upload {
 struct watch {
     struct watch *next;
     struct tp_kineto_task task;
+    struct tp_kineto_owner owner; /* when it has a log_file */
     int fd, wd;
     bool has_begun;
     bool is_through;       /* its file was found: nothing more is looked for */
@@ -131,6 +135,8 @@ static void make_folder(struct tp_kineto_collector *c,
     snprintf(path, sizeof(path), "%s/%s", c->opts.trace_dir, task->folder);
     w->wd = inotify_add_watch(c->inotify_fd, path,
                               IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW);
+    if (*task->log_file != '\0') /* now, since its process may soon have ended */
+        tp_kineto_owner_read(task->pid, task->uid, task->gid, &w->owner);
     w->next = c->watches;
     c->watches = w;
     report(c, task, TP_KINETO_FOLDER_READY, NULL);
@@ -148,6 +154,22 @@ static void do_tasks(struct tp_kineto_collector *c)
     }
 }
 
+/* Put the file where a client of dynolog's expects it. What goes wrong is a note of the
+ * process's, and the trace has the file all the same. */
+static void put_log_file(const struct upload *u, char *note, size_t bytes)
+{
+    const struct tp_kineto_collector_opts *o = &u->collector->opts;
+    struct tp_err err = {0};
+    size_t n = strlen(note);
+
+    if (*u->log_file == '\0' ||
+        tp_kineto_log_file_put(o->log_dirs, o->n_log_dirs, u->log_file, &u->owner,
+                               u->fd, &err) == TP_OK)
+        return;
+    snprintf(note + n, bytes - n, "%sno file at its log file: %.90s",
+             n == 0 ? "" : "; ", err.message);
+}
+
 /* On a worker. */
 static void run_upload(void *arg)
 {
@@ -159,6 +181,8 @@ static void run_upload(void *arg)
     int rc = tp_kineto_upload(c->opts.engine, &file, note, sizeof(note), &err);
 
     snprintf(text, sizeof(text), "no file: %.180s", err.message);
+    if (rc == TP_OK)
+        put_log_file(u, note, sizeof(note));
     tp_engine_kineto_report(c->opts.engine, u->trace_id, u->producer_id,
                             rc == TP_OK ? TP_KINETO_FILE_TAKEN : TP_KINETO_FILE_REFUSED,
                             rc == TP_OK ? note : text, tp_clock_now());
@@ -192,6 +216,8 @@ static void take_file(struct tp_kineto_collector *c, struct watch *w, const char
     memcpy(u->trace_id, w->task.trace_id, sizeof(u->trace_id));
     memcpy(u->producer_id, w->task.producer_id, sizeof(u->producer_id));
     snprintf(u->name, sizeof(u->name), "%s", name);
+    memcpy(u->log_file, w->task.log_file, sizeof(u->log_file));
+    u->owner = w->owner;
     if (tp_kineto_file_open(w->fd, name, w->task.uid, &u->fd, &bytes, &err) != TP_OK) {
         refuse_file(c, w, err.message);
         free(u);

@@ -8,6 +8,8 @@
 #ifndef TP_SERVER_KINETO_COLLECTOR_H
 #define TP_SERVER_KINETO_COLLECTOR_H
 
+#include <stddef.h>
+
 struct tp_engine;
 struct tp_err;
 struct tp_kineto_collector;
@@ -17,7 +19,9 @@ struct tp_workers;
 struct tp_kineto_collector_opts {
     struct tp_engine *engine;
     struct tp_workers *workers;
-    const char *trace_dir;        /* as the engine knows it */
+    const char *trace_dir; /* as the engine knows it */
+    char *const *log_dirs; /* below which files are put that a trace names */
+    size_t n_log_dirs;
     void (*on_change)(void *arg); /* traces may have moved; may be NULL */
     void *arg;
 };

@@ -88,6 +88,18 @@ static int set_uids(struct tp_kineto_side *k, const struct tp_config_list *list,
     return TP_OK;
 }
 
+static int check_log_dirs(const struct tp_config_list *list, struct tp_err *err)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->items[i][0] != '/' || strstr(list->items[i], "/..") != NULL)
+            return tp_fail(err, TP_EINVAL,
+                           "'dynolog-log-dir' must be an absolute path without '..', "
+                           "not '%.200s'",
+                           list->items[i]);
+    }
+    return TP_OK;
+}
+
 int tp_kineto_side_new(struct tp_app *app, struct tp_kineto_side **out,
                        const struct tp_kineto_opts **opts, struct tp_err *err)
 {
@@ -107,6 +119,8 @@ int tp_kineto_side_new(struct tp_app *app, struct tp_kineto_side **out,
     rc = set_dirs(k, config, err);
     if (rc == TP_OK)
         rc = set_uids(k, &config->kineto_uids, err);
+    if (rc == TP_OK)
+        rc = check_log_dirs(&config->dynolog_log_dirs, err);
     if (rc != TP_OK) {
         free(k);
         return rc;
@@ -163,6 +177,7 @@ static size_t open_sockets(struct tp_kineto_side *k, struct tp_kineto_socket *so
 void tp_kineto_side_start(struct tp_kineto_side *k)
 {
     struct tp_kineto_socket sockets[TP_KINETO_SOCKETS_MAX];
+    const struct tp_config_list *log_dirs;
     struct tp_kineto_collector_opts opts;
     struct tp_err err = {0};
     size_t n;
@@ -170,9 +185,12 @@ void tp_kineto_side_start(struct tp_kineto_side *k)
 
     if (k == NULL)
         return;
+    log_dirs = &k->app->config->dynolog_log_dirs;
     opts = (struct tp_kineto_collector_opts){.engine = k->app->engine,
                                              .workers = k->app->workers,
                                              .trace_dir = k->trace_dir,
+                                             .log_dirs = log_dirs->items,
+                                             .n_log_dirs = log_dirs->n,
                                              .on_change = on_change,
                                              .arg = k};
     rc = tp_kineto_collector_start(&opts, &k->collector, &err);

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "engine/now.h"
 #include "engine/traces.h"
+#include "kineto/log_file.h"
 #include "kineto/table.h"
 
 struct tp_engine;
@@ -74,9 +75,10 @@ struct tp_kineto_task {
     uint64_t target; /* DESCRIBE */
     int32_t pid;     /* in our namespace; 0 = not visible */
     uint32_t uid, gid;
-    char trace_id[TP_TRACE_ID_BYTES];    /* FOLDER */
-    char producer_id[TP_TRACE_ID_BYTES]; /* FOLDER */
-    char folder[256];                    /* FOLDER: its name in trace_dir */
+    char trace_id[TP_TRACE_ID_BYTES];        /* FOLDER */
+    char producer_id[TP_TRACE_ID_BYTES];     /* FOLDER */
+    char folder[256];                        /* FOLDER: its name in trace_dir */
+    char log_file[TP_KINETO_LOG_FILE_BYTES]; /* FOLDER: where its file goes, too */
 };
 
 /* Take the next task. Returns false when there is none. Each is given once; after a

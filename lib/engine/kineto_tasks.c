@@ -49,6 +49,9 @@ static bool folder_task(struct tp_trace *t, struct tp_kineto_task *out)
         memcpy(out->trace_id, t->id, sizeof(out->trace_id));
         snprintf(out->producer_id, sizeof(out->producer_id), "%s", m->who.id);
         tp_kineto_folder(m, out->folder);
+        if (*t->spec.log_file != '\0') /* what is too long was refused before */
+            tp_kineto_log_file_name(tp_str_of(t->spec.log_file), m->who.name,
+                                    out->log_file, NULL);
         return true;
     }
     return false;

@@ -165,6 +165,7 @@ int tp_spec_init(struct tp_spec *out, const struct tp_trace_request *r,
     s.label = tp_pool_str(s.pool, r->label);
     s.metadata = tp_pool_str(s.pool, r->metadata_json);
     s.kineto = tp_pool_str(s.pool, r->kineto_json);
+    s.log_file = tp_pool_str(s.pool, r->log_file);
     if (tp_pool_has_failed(s.pool)) {
         tp_spec_fini(&s);
         return tp_fail(err, TP_ENOMEM, "no memory for a trace");

@@ -49,6 +49,7 @@ struct tp_spec {
     const char *label;
     const char *metadata;
     const char *kineto;
+    const char *log_file; /* where files of Kineto processes go, too; "" = nowhere */
     struct tp_kineto_options kineto_options; /* what `kineto` says */
     uint64_t kineto_duration_ms;             /* what Kineto processes record */
     const char *warnings[TP_SPEC_WARNINGS_MAX];

@@ -64,6 +64,7 @@ int tp_spec_encode(const struct tp_spec *s, struct tp_buf *out, struct tp_err *e
     tp_json_doc_member_str(&d, "label", tp_str_of(s->label));
     tp_json_doc_member_str(&d, "metadata", tp_str_of(s->metadata));
     tp_json_doc_member_str(&d, "kineto", tp_str_of(s->kineto));
+    tp_json_doc_member_str(&d, "log_file", tp_str_of(s->log_file));
     tp_json_doc_key(&d, "warnings");
     tp_json_doc_array(&d);
     for (size_t i = 0; i < s->n_warnings; i++)
@@ -164,6 +165,7 @@ static void read_spec(struct json_object *o, struct tp_spec *s)
     s->label = read_text(o, "label", s->pool);
     s->metadata = read_text(o, "metadata", s->pool);
     s->kineto = read_text(o, "kineto", s->pool);
+    s->log_file = read_text(o, "log_file", s->pool);
     /* What was written was checked; an older version's may hold what is ignored. */
     if (s->kineto == NULL ||
         tp_kineto_options_read(tp_str_of(s->kineto), &s->kineto_options, NULL, NULL) !=

@@ -53,11 +53,13 @@ struct tp_trace_request {
     uint64_t stop_steps;       /* 0 = not said */
     uint64_t stop_max_bytes;   /* 0 = not said: the server's cap applies */
     enum tp_trace_require require;
-    uint32_t require_count;        /* for TP_REQUIRE_COUNT; 0 is any */
-    struct tp_str label;           /* up to 256 bytes of UTF-8 */
-    struct tp_str metadata_json;   /* JSON text, valid; kept as it is; empty = none */
-    struct tp_str kineto_json;     /* likewise */
-    bool dry_run;                  /* resolve and match only; nothing is made */
+    uint32_t require_count;      /* for TP_REQUIRE_COUNT; 0 is any */
+    struct tp_str label;         /* up to 256 bytes of UTF-8 */
+    struct tp_str metadata_json; /* JSON text, valid; kept as it is; empty = none */
+    struct tp_str kineto_json;   /* likewise */
+    struct tp_str log_file;      /* a path: each Kineto process has its file there, too,
+                                      under a name of its own; empty = nowhere */
+    bool dry_run;                /* resolve and match only; nothing is made */
     struct tp_str idempotency_key; /* empty = none; 1 to 255 printable ASCII bytes */
     struct tp_str body; /* what tells two requests with one key apart: the body
                                       as received */

@@ -1,10 +1,12 @@
 // The port of dynolog's RPC: scripts that call dyno gputrace get traces, and whoever speaks it badly harms nobody.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import net from 'node:net';
+import path from 'node:path';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
 import { clients, producers, serveKineto, until } from './lib/kineto.mjs';
-import { serve, Server } from './lib/server.mjs';
+import { serve, Server, temporaryFolder } from './lib/server.mjs';
 
 const ARGS = ['--dynolog-listen', '127.0.0.1:0'];
 const portOf = (server) => until('it listens', () => Number(/dynolog-listening on=127\.0\.0\.1:(\d+)/.exec(server.log)?.[1]));
@@ -36,7 +38,23 @@ async function call(port, request, options) {
   return JSON.parse(bytes.subarray(4).toString());
 }
 
-// What `dyno gputrace` sends.
+// What `dyno gputrace` sends, byte by byte: its own JSON, a line feed before it, only --profile-memory adds its lines.
+const dyno = ({ logFile = '/tmp/trace.json', pids = '0', limit = 3, memory = '', when = 'PROFILE_START_TIME=0\nACTIVITIES_DURATION_MSECS=200' } = {}) => `
+{
+    "fn": "setKinetOnDemandRequest",
+    "config": "${`ACTIVITIES_LOG_FILE=${logFile}\n${when}\nPROFILE_REPORT_INPUT_SHAPES=false${memory}\nPROFILE_WITH_STACK=true\nPROFILE_WITH_FLOPS=false\nPROFILE_WITH_MODULES=false`.replaceAll('\n', '\\n')}",
+    "job_id": 0,
+    "pids": [${pids}],
+    "process_limit": ${limit}
+}`;
+
+// What it does with the answer, and where it would stop: "processesMatched" is a list of whole numbers.
+function readAsDyno(answer, logFile) {
+  assert.ok(Array.isArray(answer.processesMatched) && answer.processesMatched.every(Number.isInteger), JSON.stringify(answer));
+  return answer.processesMatched.map((pid) => logFile.replaceAll('.json', `_${pid}.json`));
+}
+
+// The same with other lines and members.
 const gputrace = (lines = {}, more = {}) => ({
   fn: 'setKinetOnDemandRequest',
   config: Object.entries({ ACTIVITIES_LOG_FILE: '/tmp/trace.json', PROFILE_START_TIME: 0, ACTIVITIES_DURATION_MSECS: 200, PROFILE_REPORT_INPUT_SHAPES: false, PROFILE_PROFILE_MEMORY: false, PROFILE_WITH_STACK: true, PROFILE_WITH_FLOPS: false, PROFILE_WITH_MODULES: false, ACTIVITIES_WARMUP_PERIOD_SECS: 0, ...lines }).map(([k, v]) => `${k}=${v}`).join('\n'),
@@ -59,7 +77,8 @@ test('a request is a trace of the processes that it names', async (t) => {
   assert.deepEqual(await call(port, { fn: 'getStatus' }), { status: 1 });
   assert.match((await call(port, { fn: 'getVersion' })).version, /^\d/);
   assert.deepEqual(await call(port, { fn: 'dcgmProfPause', duration_s: 3 }), { status: false });
-  const none = await call(port, gputrace());
+  const none = await call(port, dyno({ limit: 4, memory: '\nPROFILE_PROFILE_MEMORY=true\nPROFILE_MEMORY=true\nPROFILE_MEMORY_DURATION_MSECS=200' }));
+  assert.deepEqual(readAsDyno(none, '/tmp/trace.json'), []);
   assert.deepEqual([none.processesMatched, none.activityProfilersTriggered, none.trace_id], [[], [], undefined]);
 
   clients(t, server, { count: 3 });
@@ -89,6 +108,44 @@ test('a request is a trace of the processes that it names', async (t) => {
   assert.ok(audit.some((l) => /status=409/.test(l) && /problem=trace-active/.test(l)), audit.join('\n'));
 });
 
+test('files are where the script expects them, below a directory that is for that, and nowhere else', async (t) => {
+  const logs = fs.realpathSync(temporaryFolder());
+  t.after(() => fs.rmSync(logs, { recursive: true }));
+  const server = await serveKineto(t, { args: [...ARGS, '--dynolog-log-dir', '/nowhere', '--dynolog-log-dir', logs] });
+  const port = await portOf(server);
+  clients(t, server, { count: 2, events: 7 });
+  const pids = (await producers(server, 2)).map((p) => p.pid).sort();
+  fs.mkdirSync(`${logs}/sub`);
+  fs.symlinkSync('/tmp', `${logs}/link`);
+
+  const own = await traced(server, port, dyno({ logFile: `${logs}/run.json` }));
+  assert.equal(own.end.outcome, 'complete', JSON.stringify(own.end.matched));
+  for (const guess of readAsDyno(own.answer, `${logs}/run.json`)) assert.equal(JSON.parse(fs.readFileSync(guess)).trace_id, own.answer.trace_id);
+
+  const { answer, end } = await traced(server, port, gputrace({ ACTIVITIES_LOG_FILE: `${logs}/./sub//run.pt.trace.json` }));
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.deepEqual(answer.warnings, []);
+  const named = pids.map((pid) => `run_${pid}.pt.trace.json`).sort();
+  assert.deepEqual(answer.files.map((f) => path.basename(f)).sort(), named);
+  assert.deepEqual(fs.readdirSync(`${logs}/sub`).sort(), named, 'and nothing else');
+  for (const file of answer.files) {
+    assert.equal(JSON.parse(fs.readFileSync(file)).trace_id, answer.trace_id, 'as the process wrote it');
+    assert.equal(fs.statSync(file).mode & 0o777, 0o644);
+  }
+
+  const through = await traced(server, port, gputrace({ ACTIVITIES_LOG_FILE: `${logs}/link/run.json` }, { pids: [pids[0]] }));
+  assert.deepEqual(through.end.matched.filter((m) => m.pid === pids[0]).map((m) => [m.state, m.reason]),
+    [['done', 'no file at its log file: cannot open its directory: Not a directory']]);
+  assert.equal(through.end.outcome, 'complete');
+
+  for (const file of [`${logs}/../x.json`, '/tmp/x.json', 'x.json', `${logs}/`]) {
+    const { trace_id, files, warnings } = await call(port, gputrace({ ACTIVITIES_LOG_FILE: file }));
+    assert.equal(files, undefined, file);
+    assert.match(warnings.join(), /no file will be at .*; GET \/traces\/\w+\/download has all of them/);
+    await server.expect('POST', `/traces/${trace_id}/cancel`, [202]);
+  }
+});
+
 test('by iterations, and in the job of its Slurm id', async (t) => {
   const server = await serveKineto(t, { args: ARGS });
   const port = await portOf(server);
@@ -96,6 +153,7 @@ test('by iterations, and in the job of its Slurm id', async (t) => {
   await producers(server, 1);
   assert.deepEqual((await call(port, gputrace())).processesMatched, [], 'job 0 is not all jobs');
   const config = 'ACTIVITIES_LOG_FILE=/tmp/t.json\nPROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=10\nACTIVITIES_ITERATIONS=5';
+  assert.deepEqual(readAsDyno(await call(port, dyno({ when: config.slice(config.indexOf('\n') + 1) })), '/tmp/trace.json'), []);
   const { end } = await traced(server, port, gputrace({}, { config, job_id: 4242, pids: [] }));
   assert.equal(end.job, '4242');
   assert.ok(c.of('file').length >= 1);
@@ -139,6 +197,8 @@ test('bad messages and slow clients harm nobody', async (t) => {
 });
 
 test('nowhere but on loopback, and nowhere at all unless it is asked for', async (t) => {
+  for (const dir of ['relative', '/a/../b'])
+    await assert.rejects(Server.start({ args: ['--kineto-socket', 'x', '--dynolog-log-dir', dir] }), /dynolog-log-dir/);
   for (const address of ['0.0.0.0:0', '[::]:0', '192.0.2.1:1778', 'nonsense'])
     await assert.rejects(Server.start({ args: ['--dynolog-listen', address] }), address);
   const server = await serve(t, {});

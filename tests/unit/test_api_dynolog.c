@@ -98,6 +98,15 @@ static const char *answer(struct scene *s, const char *message)
     return s->answer.data;
 }
 
+/* The trace that the last call has made. */
+static void cancel(struct scene *s)
+{
+    assert_int_equal(
+        tp_engine_trace_cancel(s->rig.engine, tp_str_of(s->outcome.trace_id),
+                               tp_str_of(""), s->rig.now, NULL, NULL, NULL),
+        TP_OK);
+}
+
 static void expect_has(struct scene *s, const char *words)
 {
     if (strstr(s->answer.data, words) == NULL)
@@ -203,10 +212,43 @@ static void test_a_list_of_types_in_any_case_is_a_filter(void **state)
     expect_has(s, "{\"status\": \"failed: ");
 }
 
+/* The files that the answer promises are those that each process's folder is told. */
+static void test_files_are_promised_below_the_directories_only(void **state)
+{
+    static char *const dirs[] = {"/elsewhere", "/"};
+    struct scene *s = *state;
+    struct tp_kineto_task task;
+    int n = 0;
+
+    add_processes(s, 2);
+    answer(s, REQUEST("\"pids\":[101]"));
+    expect_has(s, "no file will be at '/t.json': the service has no dynolog-log-dir; "
+                  "GET /traces/");
+    assert_null(strstr(s->answer.data, "\"files\""));
+    cancel(s);
+    s->service.log_dirs = dirs;
+    s->service.n_log_dirs = 1;
+    answer(s, REQUEST("\"pids\":[101]"));
+    expect_has(s, "'/t.json': the log file is not below a dynolog-log-dir; ");
+    cancel(s);
+    s->service.n_log_dirs = 2;
+    answer(s, REQUEST("\"pids\":[101,102]"));
+    expect_has(s, "\"files\": [\"/t_101.json\", \"/t_102.json\"], \"warnings\": []");
+    while (tp_engine_kineto_next_task(s->rig.engine, &task)) {
+        assert_int_equal(task.kind, TP_KINETO_TASK_FOLDER);
+        n += strcmp(task.log_file, "/t_101.json") == 0;
+        n += 2 * (strcmp(task.log_file, "/t_102.json") == 0);
+    }
+    assert_int_equal(n, 3);
+}
+
 static void test_each_allocation_failure_is_an_answer_or_an_error(void **state)
 {
+    static char *const dirs[] = {"/"};
     struct scene *s = *state;
 
+    s->service.log_dirs = dirs;
+    s->service.n_log_dirs = 1;
     add_processes(s, 2);
     for (int n = 0;; n++) {
         char id[TP_TRACE_ID_BYTES];
@@ -245,6 +287,7 @@ int main(void)
         TEST(test_pids_select),
         TEST(test_a_job_with_a_trace_is_busy),
         TEST(test_a_list_of_types_in_any_case_is_a_filter),
+        TEST(test_files_are_promised_below_the_directories_only),
         TEST(test_each_allocation_failure_is_an_answer_or_an_error),
     };
 

@@ -363,6 +363,37 @@ static void test_a_restart_goes_on_collecting(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
+/* The next task to make a folder says where its file goes, too. */
+static void expect_log_file(struct rig *r, const char *path)
+{
+    struct tp_kineto_task task;
+
+    do {
+        tp_engine_kineto_run(r->engine, r->now);
+        assert_true(tp_engine_kineto_next_task(r->engine, &task));
+        if (task.kind == TP_KINETO_TASK_DESCRIBE)
+            tp_engine_kineto_describe(r->engine, task.target,
+                                      &(struct tp_kineto_description){.rank = -1},
+                                      r->now, NULL);
+    } while (task.kind != TP_KINETO_TASK_FOLDER);
+    assert_string_equal(task.log_file, path);
+}
+
+static void test_a_restart_knows_where_files_go_too(void **state)
+{
+    const struct tp_trace_request request = {.job = rig_str("default"),
+                                             .log_file = rig_str("/x/t.json")};
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    expect_log_file(r, "/x/t_101.json");
+    assert_int_equal(rig_restart(r), TP_OK);
+    ask(r, 1, IDLE);
+    expect_log_file(r, "/x/t_101.json");
+}
+
 /* The key makes the process one, also in the rows of a trace that has ended; its rank
  * lets it be selected. */
 static void test_a_native_producer_lends_its_rank_by_key(void **state)
@@ -495,6 +526,7 @@ int main(void)
         TEST(test_what_the_driver_cannot_do_is_told),
         TEST(test_a_cancelled_trace_is_not_delivered),
         TEST(test_a_restart_goes_on_collecting),
+        TEST(test_a_restart_knows_where_files_go_too),
         TEST(test_a_native_producer_lends_its_rank_by_key),
         TEST(test_processes_that_are_gone_are_forgotten),
         cmocka_unit_test(test_options_are_refused_by_name),

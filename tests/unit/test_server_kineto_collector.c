@@ -25,6 +25,7 @@ struct place {
     struct rig rig;
     struct tp_kineto_opts opts;
     char *dir, *home;
+    const char *log_file; /* of the trace; NULL = none */
     struct tp_workers *workers;
     struct tp_kineto_collector *collector;
     pthread_mutex_t lock;
@@ -66,6 +67,8 @@ static int start(struct place *p)
     const struct tp_kineto_collector_opts o = {.engine = p->rig.engine,
                                                .workers = p->workers,
                                                .trace_dir = p->home,
+                                               .log_dirs = &p->dir,
+                                               .n_log_dirs = 1,
                                                .on_change = on_change,
                                                .arg = p};
 
@@ -149,8 +152,10 @@ static bool has_producer(struct place *p)
  * before. */
 static void create(struct place *p, char *id, unsigned *seen)
 {
-    const struct tp_trace_request request = {
-        .stop_duration_ms = 1000, .kineto_json = rig_str("{\"warmup_ms\":0}")};
+    const struct tp_trace_request request = {.stop_duration_ms = 1000,
+                                             .log_file = rig_str(p->log_file),
+                                             .kineto_json =
+                                                 rig_str("{\"warmup_ms\":0}")};
 
     assert_string_equal(ask(p), "");
     while (!has_producer(p))
@@ -206,28 +211,70 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void test_a_file_is_taken_when_it_has_its_name(void **state)
+/* The process asks, is told, and leaves what it was told to. */
+static void give_file(struct place *p, const char *id)
 {
-    struct place *p = *state;
-    char id[TP_TRACE_ID_BYTES];
-    char *tmp, *final;
-    const char *text;
-    unsigned seen;
+    const char *text = ask(p);
+    char *tmp = file_of(text, "_1.pt.trace.json.tmp");
+    char *final = file_of(text, "_1.pt.trace.json");
 
-    assert_int_equal(start(p), TP_OK);
-    create(p, id, &seen);
-    wait_change(p, seen); /* its folder is there */
-    text = ask(p);
-    tmp = file_of(text, "_1.pt.trace.json.tmp");
-    final = file_of(text, "_1.pt.trace.json");
     assert_int_equal(tp_engine_trace_start(p->rig.engine, rig_str(id), rig_str(""),
                                            tp_clock_now(), NULL, NULL, NULL),
                      TP_OK);
     write_file(tmp, "{" BODY);
     assert_int_equal(rename(tmp, final), 0);
-    expect_end(p, id, "done", "");
     free(tmp);
     free(final);
+}
+
+static void test_a_file_is_taken_when_it_has_its_name(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen); /* its folder is there */
+    give_file(p, id);
+    expect_end(p, id, "done", "");
+}
+
+static void test_a_file_is_at_its_log_file_when_it_is_taken(void **state)
+{
+    struct place *p = *state;
+    char *wanted = tmpdir_path(p->dir, "x.json"), *name = NULL, *text;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    p->log_file = wanted;
+    create(p, id, &seen);
+    wait_change(p, seen);
+    give_file(p, id);
+    expect_end(p, id, "done", "");
+    assert_true(asprintf(&name, "x_%d.json", (int)getpid()) > 0);
+    text = tmpdir_read(p->dir, name, NULL);
+    assert_string_equal(text, "{" BODY);
+    free(text);
+    free(name);
+    free(wanted);
+}
+
+static void test_no_file_at_its_log_file_is_a_note(void **state)
+{
+    struct place *p = *state;
+    char *wanted = tmpdir_path(p->dir, "missing/x.json");
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    p->log_file = wanted;
+    create(p, id, &seen);
+    wait_change(p, seen);
+    give_file(p, id);
+    expect_end(p, id, "done", "no file at its log file: cannot open its directory: ");
+    free(wanted);
 }
 
 static void test_a_link_is_not_read(void **state)
@@ -295,6 +342,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_a_file_is_taken_when_it_has_its_name),
+        TEST(test_a_file_is_at_its_log_file_when_it_is_taken),
+        TEST(test_no_file_at_its_log_file_is_a_note),
         TEST(test_a_link_is_not_read),
         TEST(test_a_home_that_cannot_be_used_is_the_reason),
         TEST(test_it_ends_with_a_folder_open),
