@@ -72,6 +72,16 @@ void tp_registry_free(struct tp_registry *r)
     free(r);
 }
 
+void tp_registry_hold(struct tp_registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+}
+
+void tp_registry_let_go(struct tp_registry *r)
+{
+    pthread_mutex_unlock(&r->lock);
+}
+
 size_t tp_registry_len(const struct tp_registry *r)
 {
     return atomic_load_explicit(&r->n_types, memory_order_acquire);

@@ -130,6 +130,11 @@ void tp_registry_unfreeze(struct tp_registry *r);
 /* Whether a freeze is in force. */
 bool tp_registry_is_frozen(const struct tp_registry *r);
 
+/* For those who fork(): nobody registers between the two, and in the child the registry
+ * is whole and free. The thread that holds it only lets it go. */
+void tp_registry_hold(struct tp_registry *r);
+void tp_registry_let_go(struct tp_registry *r);
+
 /* The number of types; it only grows, so it can serve as a version. */
 size_t tp_registry_len(const struct tp_registry *r);
 

@@ -8,6 +8,12 @@
  * the list by tp_close(). Their memory is not released, since the thread that is not
  * there may have been in the middle of anything.
  *
+ * An exit ends all clients while other threads may be in tp_open() or tp_close(). One
+ * thread ends a client, whichever comes first; the exit waits until nobody is in one of
+ * them, so that all is sent, and libcurl and its TLS library are out of use when their
+ * own handlers run. From then on a tp_close() releases nothing and a tp_open() is
+ * refused.
+ *
  * Lock order: list, then what the recorders lock for a fork.
  */
 #include <curl/curl.h>
@@ -27,15 +33,21 @@ struct entry {
     struct tp_recorder *recorder;
     struct tp_agent *agent; /* NULL: it is off */
     bool is_left_over;      /* from before a fork */
-    bool is_closing;
+    bool is_ending;         /* a thread ends its agent, or has done so */
+    bool is_ended;
 };
 
 static struct {
-    pthread_mutex_t lock; /* guards first and the entries */
+    pthread_mutex_t lock;   /* guards all but has_curl */
+    pthread_cond_t changed; /* an agent has ended, or n_busy has become less */
     pthread_once_t once;
     struct entry *first;
+    unsigned n_busy; /* threads in tp_open() or tp_close() */
+    bool is_exiting; /* the process is */
     bool has_curl;
-} clients = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+} clients = {.lock = PTHREAD_MUTEX_INITIALIZER,
+             .changed = PTHREAD_COND_INITIALIZER,
+             .once = PTHREAD_ONCE_INIT};
 
 static void before_fork(void)
 {
@@ -57,21 +69,43 @@ static void after_fork_child(void)
             tp_agent_forget_thread(e->agent);
         e->is_left_over = true;
     }
+    /* The threads that were busy, waited, or called exit() are not here. */
+    clients.n_busy = 0;
+    clients.is_exiting = false;
+    clients.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     pthread_mutex_unlock(&clients.lock);
 }
 
-/* The next client that has an agent to end, marked as closing; NULL: none. */
-static struct entry *take_open(void)
+/* When the library is loaded: tp_intern() may come before any tp_open(), in a thread,
+ * and its lock is to be free in the child then, too. */
+__attribute__((constructor)) static void on_load(void)
 {
-    struct entry *e;
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
 
-    pthread_mutex_lock(&clients.lock);
-    for (e = clients.first; e != NULL; e = e->next)
-        if (e->agent != NULL && !e->is_left_over && !e->is_closing)
-            break;
-    if (e != NULL)
-        e->is_closing = true;
+/* Under the lock, which is left meanwhile. End the agent of an entry, or wait until the
+ * thread that does so is done. The entry stays. */
+static void end_agent(struct entry *e)
+{
+    while (e->is_ending && !e->is_ended)
+        pthread_cond_wait(&clients.changed, &clients.lock);
+    if (e->is_ended || e->agent == NULL)
+        return;
+    e->is_ending = true;
     pthread_mutex_unlock(&clients.lock);
+    tp_agent_stop(e->agent, tp_agent_settings(e->agent)->flush_ms);
+    pthread_mutex_lock(&clients.lock);
+    e->is_ended = true;
+    pthread_cond_broadcast(&clients.changed);
+}
+
+/* Under the lock: a client whose agent has not ended; NULL: none. */
+static struct entry *find_running(void)
+{
+    struct entry *e = clients.first;
+
+    while (e != NULL && (e->agent == NULL || e->is_left_over || e->is_ended))
+        e = e->next;
     return e;
 }
 
@@ -80,14 +114,41 @@ static void at_exit(void)
 {
     struct entry *e;
 
-    while ((e = take_open()) != NULL)
-        tp_agent_stop(e->agent, tp_agent_settings(e->agent)->flush_ms);
+    pthread_mutex_lock(&clients.lock);
+    clients.is_exiting = true;
+    while ((e = find_running()) != NULL || clients.n_busy > 0) {
+        if (e != NULL)
+            end_agent(e);
+        else
+            pthread_cond_wait(&clients.changed, &clients.lock);
+    }
+    pthread_mutex_unlock(&clients.lock);
+}
+
+/* A thread comes into tp_open() or tp_close(), and is to leave(). Returns false when
+ * the process exits: nobody waits for the thread then. */
+static bool enter(void)
+{
+    bool is_exiting;
+
+    pthread_mutex_lock(&clients.lock);
+    is_exiting = clients.is_exiting;
+    clients.n_busy += !is_exiting;
+    pthread_mutex_unlock(&clients.lock);
+    return !is_exiting;
+}
+
+static void leave(void)
+{
+    pthread_mutex_lock(&clients.lock);
+    clients.n_busy--;
+    pthread_cond_broadcast(&clients.changed);
+    pthread_mutex_unlock(&clients.lock);
 }
 
 static void set_up(void)
 {
     clients.has_curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
     /* After libcurl's TLS library has registered its own: ours must run first. */
     atexit(at_exit);
 }
@@ -155,23 +216,50 @@ int tp_open(const struct tp_options *options, struct tp_client **out,
 
     if (rc != TP_OK)
         return rc;
-    pthread_once(&clients.once, set_up);
-    rc = open_client(&settings, out, err);
+    if (enter()) {
+        pthread_once(&clients.once, set_up);
+        rc = open_client(&settings, out, err);
+        leave();
+    } else {
+        rc = tp_fail(err, TP_ESTATE, "the process is exiting");
+    }
     tp_settings_fini(&settings);
     return rc;
 }
 
-/* Take the entry of a client off the list; NULL when there is none. */
-static struct entry *remove_entry(const struct tp_recorder *r)
+/* Under the lock: the entry of a client; NULL when there is none. */
+static struct entry *find_entry(const struct tp_recorder *r)
 {
-    struct entry **at = &clients.first, *e;
+    struct entry *e = clients.first;
+
+    while (e != NULL && e->recorder != r)
+        e = e->next;
+    return e;
+}
+
+/* Under the lock. */
+static void remove_entry(const struct entry *e)
+{
+    struct entry **at = &clients.first;
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+}
+
+/* End a client and take it off the list. NULL: there is nothing to release. */
+static struct entry *end_client(const struct tp_recorder *r)
+{
+    struct entry *e;
 
     pthread_mutex_lock(&clients.lock);
-    while (*at != NULL && (*at)->recorder != r)
-        at = &(*at)->next;
-    e = *at;
+    e = find_entry(r);
+    if (e != NULL && !e->is_left_over)
+        end_agent(e);
+    if (e != NULL && clients.is_exiting && !e->is_left_over)
+        e = NULL; /* it stays on the list, where at_exit() may be looking at it */
     if (e != NULL)
-        *at = e->next;
+        remove_entry(e);
     pthread_mutex_unlock(&clients.lock);
     return e;
 }
@@ -179,31 +267,34 @@ static struct entry *remove_entry(const struct tp_recorder *r)
 void tp_close(struct tp_client *client)
 {
     struct tp_recorder *r = tp_recorder_of(client);
-    struct entry *e = r == NULL ? NULL : remove_entry(r);
+    struct entry *e;
+    bool is_awaited;
 
-    if (e == NULL)
+    if (r == NULL)
         return;
-    if (!e->is_left_over) {
-        if (e->agent != NULL && !e->is_closing)
-            tp_agent_stop(e->agent, tp_agent_settings(e->agent)->flush_ms);
+    is_awaited = enter();
+    e = end_client(r);
+    if (e != NULL && !e->is_left_over) {
         tp_recorder_free(e->recorder);
         tp_agent_free(e->agent);
     }
     free(e);
+    if (is_awaited)
+        leave();
 }
 
 /* The agent of a client of this process that is not off; else NULL. */
 static struct tp_agent *agent_of(struct tp_client *client)
 {
     const struct tp_recorder *r = tp_recorder_of(client);
-    struct tp_agent *agent = NULL;
+    const struct entry *e;
+    struct tp_agent *agent;
 
     if (r == NULL)
         return NULL;
     pthread_mutex_lock(&clients.lock);
-    for (const struct entry *e = clients.first; e != NULL; e = e->next)
-        if (e->recorder == r && !e->is_left_over)
-            agent = e->agent;
+    e = find_entry(r);
+    agent = e == NULL || e->is_left_over ? NULL : e->agent;
     pthread_mutex_unlock(&clients.lock);
     return agent;
 }

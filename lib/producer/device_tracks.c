@@ -48,6 +48,16 @@ uint32_t tp_device_track(uint32_t device, uint32_t stream)
     return number;
 }
 
+void tp_device_tracks_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void tp_device_tracks_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 bool tp_device_tracks_get(uint32_t number, struct tp_device_track_info *out)
 {
     if (number - 1 >= __atomic_load_n(&n_tracks, __ATOMIC_ACQUIRE))

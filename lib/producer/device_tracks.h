@@ -22,4 +22,8 @@ struct tp_device_track_info {
 /* What a track is. Returns whether there is one of that number. Takes no lock. */
 bool tp_device_tracks_get(uint32_t number, struct tp_device_track_info *out);
 
+/* For fork(): nobody may add a track meanwhile. */
+void tp_device_tracks_lock(void);
+void tp_device_tracks_unlock(void);
+
 #endif

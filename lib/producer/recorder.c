@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "core/registry.h"
 #include "producer/batch.h"
+#include "producer/device_tracks.h"
 #include "producer/recorder_state.h"
 #include "producer/texts.h"
 
@@ -399,16 +400,24 @@ void tp_recorders_before_fork(void)
     pthread_mutex_lock(&list_lock);
     for (struct tp_recorder *r = list; r != NULL; r = r->next)
         tp_lock_take(&r->control);
+    for (struct tp_recorder *r = list; r != NULL; r = r->next)
+        tp_registry_hold(r->registry);
     tp_rings_lock();
     tp_texts_lock();
+    tp_device_tracks_lock();
+    tp_ticks_lock();
 }
 
 static void after_fork(void)
 {
+    tp_ticks_unlock();
+    tp_device_tracks_unlock();
     tp_texts_unlock();
     tp_rings_unlock();
-    for (struct tp_recorder *r = list; r != NULL; r = r->next)
+    for (struct tp_recorder *r = list; r != NULL; r = r->next) {
+        tp_registry_let_go(r->registry);
         tp_lock_give(&r->control);
+    }
     pthread_mutex_unlock(&list_lock);
 }
 

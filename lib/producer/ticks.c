@@ -154,6 +154,16 @@ void tp_ticks_calibrate(void)
     pthread_mutex_unlock(&lock);
 }
 
+void tp_ticks_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void tp_ticks_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 const struct tp_ticks_line *tp_ticks_line(void)
 {
     const struct tp_ticks_line *line = __atomic_load_n(&current, __ATOMIC_ACQUIRE);

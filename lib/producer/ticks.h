@@ -69,6 +69,10 @@ void tp_ticks_init(void);
  * trace, so that a line does not change while one is recorded. */
 void tp_ticks_calibrate(void);
 
+/* For fork(): nobody may be measuring meanwhile. */
+void tp_ticks_lock(void);
+void tp_ticks_unlock(void);
+
 /* The line at present; it lives for ever. */
 const struct tp_ticks_line *tp_ticks_line(void);
 

@@ -8,9 +8,13 @@
  * until then, and when there is no service, recording costs a load and a branch.
  *
  * Threads: every function may be called from any thread at any time, but nobody may use
- * a client during or after its tp_close(). No function is safe in a signal handler.
- * Fork: the child's clients record nothing and send nothing until it opens its own; the
- * parent notices nothing. exec() needs no care: all descriptors close on it, but for
+ * a client during or after its tp_close(). An exit() meanwhile is fine: it sends what
+ * is left, once. No function is safe in a signal handler.
+ * Fork: the child's clients record nothing and send nothing until it opens its own,
+ * whatever the parent's threads are doing at that moment; the parent notices nothing.
+ * Only its first tp_open() ought not to be under way: that sets libcurl up, which has
+ * locks of its own, and a child's tp_open() may wait for them.
+ * exec() needs no care: all descriptors close on it, but for
  * libcurl's own in the moment that a client is opened or a host's name is looked up.
  * The library prints nothing (but see `log`), kills nothing and changes no signal.
  */
@@ -106,13 +110,14 @@ struct tp_options {
  * err      may be NULL.
  *
  * TP_EINVAL  an option or a variable; the message names it. TP_ENOMEM. TP_EIO  no
- * thread could be started. Nothing is open.
+ * thread could be started. TP_ESTATE  the process is exiting. Nothing is open.
  */
 int tp_open(const struct tp_options *options, struct tp_client **out,
             struct tp_err *err);
 
 /* Send what is recorded, for flush_ms at most, and release the client. NULL and
- * tp_client_off are allowed. Exit of the process does the same for all clients. */
+ * tp_client_off are allowed. Exit of the process does the same for all clients, but for
+ * the release; a tp_close() that it meets ends with it. */
 void tp_close(struct tp_client *client);
 
 /*

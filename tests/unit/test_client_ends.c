@@ -1,0 +1,259 @@
+/* How the life of a process ends for its clients, whatever its threads are doing at
+ * that moment: exit() against tp_close() and tp_open(), and fork(). Each case runs in a
+ * process of its own, which tells by its status how it went. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <traceplane/traceplane.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "support/fake_service.h"
+
+#define TRIES 10
+#define HUNG_S 120 /* a child that takes longer has got stuck */
+#define N_CHILDREN 100
+#define N_CALLS 5
+
+#define PREPARE                                                                \
+    "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"stream\":1," \
+    "\"types\":[50,51,120,137]},{\"command\":\"start\",\"trace_id\":\"t\"}]}"
+
+/* Run it in a child. Returns the status as of waitpid(). */
+static int status_of(void (*run)(int), int arg)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(HUNG_S);
+        run(arg);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* Exits. */
+
+enum { CLOSE_FIRST, EXIT_FIRST, ORDERS };
+
+static struct fake_service service;
+static struct tp_client *client = &tp_client_off;
+static atomic_bool is_closing, is_exiting;
+
+static void *close_it(void *arg)
+{
+    if (*(const int *)arg == EXIT_FIRST)
+        while (!atomic_load(&is_exiting))
+            sched_yield();
+    atomic_store(&is_closing, true);
+    tp_close(client);
+    return NULL;
+}
+
+/* Runs before the handler of the library, since it is registered after it. */
+static void note_exit(void)
+{
+    atomic_store(&is_exiting, true);
+}
+
+/* What there is to say against it: 0 = nothing. */
+static int fault_found(void)
+{
+    struct tp_client *late = &tp_client_off;
+
+    if (!fake_service_has(&service, "EVENTS seq=1 200"))
+        return 1;
+    if (!fake_service_has(&service, "LEAVE"))
+        return 2;
+    if (tp_open(NULL, &late, NULL) != TP_ESTATE || late != &tp_client_off)
+        return 3;
+    return 0;
+}
+
+/* Runs after the handler of the library: by now all is sent, whoever has seen to it. */
+static void judge(void)
+{
+    int found = fault_found();
+
+    fake_service_fini(&service);
+    _exit(found);
+}
+
+static void exit_and_close(int order)
+{
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .has_rank = true,
+                                 .flush_ms = 60000};
+    unsigned type = TP_TYPE_NONE;
+    pthread_t thread;
+    char url[128];
+
+    atexit(judge);
+    fake_service_init(&service);
+    for (int i = 0; i < 3; i++) /* the end takes a while */
+        fake_service_answer(&service, FAKE_EVENTS, 503, NULL);
+    fake_service_answer(&service, FAKE_EVENTS, 200, NULL);
+    fake_service_answer(&service, FAKE_SYNC, 200, PREPARE);
+    fake_service_answer(&service, FAKE_SYNC, 200, NULL);
+    snprintf(url, sizeof(url), "unix:%s", service.path);
+    options.url = url;
+    if (tp_open(&options, &client, NULL) != TP_OK ||
+        tp_register_type(client, "demo", "STEP", TP_KIND_SLICE, NULL, &type, NULL) !=
+            TP_OK)
+        _exit(4);
+    atexit(note_exit);
+    while (!tp_enabled(client, type))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (int i = 0; i < 100; i++)
+        TP_INSTANT(client, type, "x");
+    if (pthread_create(&thread, NULL, close_it, &order) != 0)
+        _exit(5);
+    pthread_detach(thread);
+    while (order == CLOSE_FIRST && !atomic_load(&is_closing))
+        sched_yield();
+    exit(0);
+}
+
+static void test_an_exit_and_a_close_at_once_send_all_and_crash_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TRIES; i++) {
+        int status = status_of(exit_and_close, i % ORDERS);
+
+        if (status != 0)
+            fail_msg("try %d: %s %d", i, WIFSIGNALED(status) ? "signal" : "status",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+}
+
+/* Forks. */
+
+static void use_types(unsigned i)
+{
+    char name[32];
+    unsigned type;
+
+    snprintf(name, sizeof(name), "T%u", i % 20);
+    tp_register_type(client, "p", name, TP_KIND_SLICE, NULL, &type, NULL);
+    tp_find_type(client, "p.T1", &type, NULL);
+}
+
+static void use_tracks(unsigned i)
+{
+    tp_device_track((uint32_t)getpid(), i);
+}
+
+static void use_texts(unsigned i)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "n%u", i % 5000);
+    tp_intern(text);
+}
+
+static void use_clients(unsigned i)
+{
+    struct tp_options options = {.options_bytes = sizeof(options), .is_off = true};
+    struct tp_client *other;
+
+    (void)i;
+    if (tp_open(&options, &other, NULL) == TP_OK)
+        tp_close(other);
+}
+
+static void use_steps(unsigned i)
+{
+    struct tp_stats stats;
+
+    (void)i;
+    tp_step(client);
+    tp_now();
+    tp_get_stats(client, &stats, sizeof(stats));
+}
+
+static const struct {
+    const char *name;
+    void (*use)(unsigned i);
+    bool is_before_open; /* there is no client yet, in the whole of the process */
+} uses[] = {
+    {"types", use_types, false},     {"tracks", use_tracks, false},
+    {"texts", use_texts, false},     {"texts before tp_open()", use_texts, true},
+    {"clients", use_clients, false}, {"steps", use_steps, false},
+};
+
+static void *use_on(void *arg)
+{
+    const int which = *(const int *)arg;
+
+    for (unsigned i = 0;; i++)
+        uses[which].use(i);
+    return NULL;
+}
+
+static int look_at_child(int which)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(HUNG_S);
+        for (unsigned i = 0; i < N_CALLS; i++)
+            uses[which].use(1000000 + i);
+        _exit(0);
+    }
+    return child < 0 || waitpid(child, &status, 0) != child ? 1 : status;
+}
+
+static void fork_among_threads(int which)
+{
+    struct tp_options options = {.options_bytes = sizeof(options), .is_off = true};
+    pthread_t threads[2];
+
+    if (!uses[which].is_before_open && tp_open(&options, &client, NULL) != TP_OK)
+        _exit(4);
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&threads[i], NULL, use_on, &which) != 0)
+            _exit(5);
+    for (int i = 0; i < N_CHILDREN; i++) {
+        alarm(HUNG_S); /* of this process: from now on */
+        if (look_at_child(which) != 0)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static void test_a_child_never_waits_for_a_thread_of_its_parent(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__)
+    print_message("skipped: AddressSanitizer's own locks are not free in a child\n");
+    skip();
+#endif
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        if (status_of(fork_among_threads, (int)i) != 0)
+            fail_msg("a child got stuck: %s", uses[i].name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_exit_and_a_close_at_once_send_all_and_crash_nothing),
+        cmocka_unit_test(test_a_child_never_waits_for_a_thread_of_its_parent),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
