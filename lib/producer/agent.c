@@ -98,6 +98,17 @@ void tp_agent_free(struct tp_agent *a)
     free(a);
 }
 
+/* Where the service ought to be, for people: of a unix socket, its path. */
+static const char *scheme_of(const struct tp_settings *s)
+{
+    return s->socket_path[0] != '\0' ? "unix:" : "";
+}
+
+static const char *place_of(const struct tp_settings *s)
+{
+    return s->socket_path[0] != '\0' ? s->socket_path : s->url;
+}
+
 void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
                      const struct tp_link_reply *reply, uint64_t now_ns)
 {
@@ -111,9 +122,11 @@ void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
         return;
     a->is_trouble_told = true;
     if (reply->status == 0)
-        tp_agent_log(a, "no answer from %s: %s", a->settings.url, reply->why);
+        tp_agent_log(a, "no answer from %s%s: %s", scheme_of(&a->settings),
+                     place_of(&a->settings), reply->why);
     else
-        tp_agent_log(a, "%s answers %ld: %.*s", a->settings.url, reply->status,
+        tp_agent_log(a, "%s%s answers %ld: %.*s", scheme_of(&a->settings),
+                     place_of(&a->settings), reply->status,
                      (int)(reply->body.len > 300 ? 300 : reply->body.len),
                      reply->body.len == 0 ? "" : reply->body.ptr);
 }

@@ -14,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -99,6 +100,35 @@ static int close_socket(void *arg, curl_socket_t fd)
         if (l->sockets[i] == fd + 1)
             l->sockets[i] = 0;
     return close(fd);
+}
+
+static bool has_part(CURLU *parts, CURLUPart which)
+{
+    char *text = NULL;
+    bool has_text = curl_url_get(parts, which, &text, 0) == CURLUE_OK;
+
+    curl_free(text);
+    return has_text;
+}
+
+int tp_link_check_url(const char *url, struct tp_err *err)
+{
+    CURLU *parts = curl_url();
+    int rc = TP_OK;
+
+    if (parts == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a URL");
+    if (strpbrk(url, " \t\r\n") != NULL ||
+        curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK ||
+        !has_part(parts, CURLUPART_HOST))
+        rc = tp_fail(err, TP_EINVAL, "the URL '%.128s' names no host and port", url);
+    else if (strpbrk(url, "?#") != NULL)
+        rc = tp_fail(err, TP_EINVAL,
+                     "the URL '%.128s' has a query or a fragment, so that no path can "
+                     "follow it",
+                     url);
+    curl_url_cleanup(parts);
+    return rc;
 }
 
 void tp_link_forget(struct tp_link *l)

@@ -50,6 +50,14 @@ struct tp_link_reply {
 };
 
 /*
+ * Look whether paths can be appended to a URL of "http://" or "https://": it has a
+ * host, its port is a number, and there is neither a query nor a fragment. Any thread.
+ *
+ * TP_EINVAL  it is not; the message names it. TP_ENOMEM.
+ */
+int tp_link_check_url(const char *url, struct tp_err *err);
+
+/*
  * Create a link; nothing is sent. It copies opts.
  *
  * out  release with tp_link_free().

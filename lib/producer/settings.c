@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "producer/link.h"
 
 #define PREFIX "TRACEPLANE_"
 #define URL_DEFAULT "http://127.0.0.1:8750"
@@ -46,6 +47,7 @@ struct load {
 
 struct bounds {
     uint64_t least, most, initial;
+    bool is_size; /* K, M and G may follow */
 };
 
 /* TRACEPLANE_<name>, or NULL when it is not there or empty. */
@@ -80,6 +82,15 @@ static void set_text(struct load *l, char **field, const char *text)
     *field = copy;
 }
 
+/* What the service takes as a text: a producer that it refuses is never seen. */
+static bool is_text(const char *s)
+{
+    for (const char *c = s; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return false;
+    return tp_utf8_is_valid(s, strlen(s));
+}
+
 /* A text of at most n bytes, from the options or else from the variable. */
 static void load_text(struct load *l, char **field, const char *given, const char *name,
                       size_t n)
@@ -89,14 +100,15 @@ static void load_text(struct load *l, char **field, const char *given, const cha
     set_text(l, field, text == NULL ? "" : text);
     if (*field == NULL)
         return;
-    if (strlen(*field) > n || !tp_utf8_is_valid(*field, strlen(*field)))
+    if (strlen(*field) > n || !is_text(*field))
         fail(l, tp_fail(&l->last, TP_EINVAL,
-                        "%s (" PREFIX "%s) must be UTF-8 of at most %zu bytes",
+                        "%s (" PREFIX "%s) must be UTF-8 of at most %zu bytes, without "
+                        "control characters",
                         given != NULL ? "the option" : "the variable", name, n));
 }
 
-/* A number with an optional K, M or G, powers of 1024. */
-static bool parse_number(const char *text, uint64_t *out)
+/* A number, for sizes with an optional K, M or G, powers of 1024. */
+static bool parse_number(const char *text, bool is_size, uint64_t *out)
 {
     static const char units[] = "KMG";
     char *end = NULL;
@@ -115,7 +127,7 @@ static bool parse_number(const char *text, uint64_t *out)
         return true;
     }
     unit = strchr(units, *end);
-    if (unit == NULL || end[1] != '\0')
+    if (!is_size || unit == NULL || end[1] != '\0')
         return false;
     shift = 10 * (int)(unit - units + 1);
     if (n > UINT64_MAX >> shift)
@@ -130,7 +142,7 @@ static uint64_t load_number(struct load *l, uint64_t given, const char *name,
     const char *text = given == 0 ? variable(l, name) : NULL;
     uint64_t n = given == 0 ? bounds.initial : given;
 
-    if (text != NULL && !parse_number(text, &n))
+    if (text != NULL && !parse_number(text, bounds.is_size, &n))
         fail(l,
              tp_fail(&l->last, TP_EINVAL, PREFIX "%s is no number: %.64s", name, text));
     else if (n < bounds.least || n > bounds.most)
@@ -159,6 +171,20 @@ static bool load_flag(struct load *l, bool given, const char *name)
     return false;
 }
 
+/* It goes into a header as it is, and nobody may see it in a message. */
+static void load_token(struct load *l)
+{
+    load_text(l, &l->s->token, l->given.token, "TOKEN", 4096);
+    if (l->rc != TP_OK)
+        return;
+    for (const char *c = l->s->token; *c != '\0'; c++)
+        if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
+            fail(l, tp_fail(&l->last, TP_EINVAL,
+                            PREFIX "TOKEN has byte 0x%02x at %zu: no token has spaces "
+                                   "or characters beyond ASCII",
+                            (unsigned char)*c, (size_t)(c - l->s->token)));
+}
+
 static void load_url(struct load *l)
 {
     struct tp_settings *s = l->s;
@@ -185,6 +211,8 @@ static void load_url(struct load *l)
                         "the URL '%.128s' begins neither with http:// or https:// nor "
                         "with unix:",
                         s->url));
+    } else if (tp_link_check_url(s->url, &l->last) != TP_OK) {
+        fail(l, l->last.code);
     }
     for (len = l->rc == TP_OK ? strlen(s->url) : 0; len > 0 && s->url[len - 1] == '/';)
         s->url[--len] = '\0';
@@ -192,7 +220,7 @@ static void load_url(struct load *l)
 
 static void load_rank(struct load *l, const struct tp_launcher *launcher)
 {
-    const struct bounds ranks = {0, INT32_MAX, 0}, sizes = {0, INT32_MAX, 0};
+    const struct bounds numbers = {.most = INT32_MAX};
     struct tp_settings *s = l->s;
     bool has_variable = variable(l, "RANK") != NULL;
     uint32_t size = l->given.world_size;
@@ -201,13 +229,19 @@ static void load_rank(struct load *l, const struct tp_launcher *launcher)
     if (l->given.has_rank)
         s->rank = l->given.rank > INT32_MAX ? INT64_MAX : l->given.rank;
     else if (has_variable)
-        s->rank = (int64_t)load_number(l, 0, "RANK", ranks);
-    s->world_size = (uint32_t)load_number(l, size, "WORLD_SIZE", sizes);
-    if (s->world_size == 0)
-        s->world_size = launcher->world_size;
+        s->rank = (int64_t)load_number(l, 0, "RANK", numbers);
+    s->world_size = (uint32_t)load_number(l, size, "WORLD_SIZE", numbers);
     if (s->rank > INT32_MAX)
         fail(l, tp_fail(&l->last, TP_EINVAL, "rank %lu is over %d",
                         (unsigned long)l->given.rank, INT32_MAX));
+    else if (s->world_size != 0 && s->rank >= (int64_t)s->world_size)
+        fail(l, tp_fail(&l->last, TP_EINVAL,
+                        "rank %lld is not below the world size (" PREFIX
+                        "WORLD_SIZE), which is %u",
+                        (long long)s->rank, s->world_size));
+    /* A rank that was given may be of another world than the launcher's. */
+    if (s->world_size == 0 && s->rank < (int64_t)launcher->world_size)
+        s->world_size = launcher->world_size;
 }
 
 static void load_job(struct load *l, const struct tp_launcher *launcher)
@@ -239,23 +273,24 @@ static void load_name(struct load *l)
     load_text(l, &s->name, l->given.name, "NAME", NAME_MAX_BYTES);
     s->pid = getpid();
     tp_process_key(0, s->process);
-    if (gethostname(host, sizeof(host) - 1) != 0)
+    if (gethostname(host, sizeof(host) - 1) != 0 || !is_text(host))
         host[0] = '\0';
     set_text(l, &s->host, host);
     if (l->rc != TP_OK || s->name[0] != '\0' || s->rank >= 0)
         return;
     snprintf(name, sizeof(name), "%.64s-%lld", program_invocation_short_name,
              (long long)s->pid);
-    if (!tp_utf8_is_valid(name, strlen(name)))
+    if (!is_text(name))
         snprintf(name, sizeof(name), "process-%lld", (long long)s->pid);
     set_text(l, &s->name, name);
 }
 
 static void load_memory(struct load *l)
 {
-    const struct bounds ring = {RING_BYTES_MIN, RING_BYTES_MAX, RING_BYTES};
-    const struct bounds rings = {RING_BYTES_MIN, UINT64_C(1) << 40, RINGS_BYTES};
-    const struct bounds backlog = {BACKLOG_BYTES_MIN, UINT64_C(1) << 40, BACKLOG_BYTES};
+    const struct bounds ring = {RING_BYTES_MIN, RING_BYTES_MAX, RING_BYTES, true};
+    const struct bounds rings = {RING_BYTES_MIN, UINT64_C(1) << 40, RINGS_BYTES, true};
+    const struct bounds backlog = {BACKLOG_BYTES_MIN, UINT64_C(1) << 40, BACKLOG_BYTES,
+                                   true};
     struct tp_settings *s = l->s;
 
     s->ring_bytes = load_number(l, l->given.ring_bytes, "RING_BYTES", ring);
@@ -270,8 +305,8 @@ static void load_memory(struct load *l)
 
 static void load_behaviour(struct load *l)
 {
-    const struct bounds block = {0, BLOCK_US_MAX, BLOCK_US};
-    const struct bounds flush = {0, FLUSH_MS_MAX, FLUSH_MS};
+    const struct bounds block = {0, BLOCK_US_MAX, BLOCK_US, false};
+    const struct bounds flush = {0, FLUSH_MS_MAX, FLUSH_MS, false};
     struct tp_settings *s = l->s;
     const char *text = NULL;
 
@@ -311,7 +346,7 @@ int tp_settings_load(const struct tp_options *options, tp_variable_fn get, void 
     tp_launcher_find(get, arg, &launcher);
     take_given(&l, options);
     load_url(&l);
-    load_text(&l, &s.token, l.given.token, "TOKEN", 4096);
+    load_token(&l);
     load_rank(&l, &launcher);
     load_job(&l, &launcher);
     load_name(&l);

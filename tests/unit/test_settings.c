@@ -126,7 +126,27 @@ static void test_a_wrong_value_is_refused_by_name(void **state)
         {"TRACEPLANE_URL=unix:relative", "relative"},
         {"TRACEPLANE_JOB=a b", "a b"},
         {"TRACEPLANE_NAME=\xff", "NAME"},
+        {"TRACEPLANE_NAME=a\nb", "NAME"},
+        {"TRACEPLANE_BACKEND=a\x7f", "BACKEND"},
+        {"TRACEPLANE_DEVICE=a\tb", "DEVICE"},
+        {"TRACEPLANE_TOKEN=secret\n", "TOKEN"},
+        {"TRACEPLANE_TOKEN=a\r\nX-Evil: 1", "TOKEN"},
+        {"TRACEPLANE_TOKEN=a b", "byte 0x20 at 1"},
+        {"TRACEPLANE_TOKEN=\xc3\xa4", "byte 0xc3 at 0"},
+        {"TRACEPLANE_URL=http://", "'http://'"},
+        {"TRACEPLANE_URL=http:///", "'http:///'"},
+        {"TRACEPLANE_URL=http://:8750", "'http://:8750'"},
+        {"TRACEPLANE_URL=http://a:port", "a:port"},
+        {"TRACEPLANE_URL=http://a:70000", "70000"},
+        {"TRACEPLANE_URL=http://a/?x=1", "a query"},
+        {"TRACEPLANE_URL=http://a/#x", "a fragment"},
+        {"TRACEPLANE_URL=http://a b", "a b"},
+        {"TRACEPLANE_URL=http://a\r\nb", "URL"},
+        {"TRACEPLANE_URL=unix:/a\nb", "URL"},
         {"TRACEPLANE_RANK=-1", "RANK"},
+        {"TRACEPLANE_RANK=3K", "3K"},
+        {"TRACEPLANE_WORLD_SIZE=1K", "1K"},
+        {"TRACEPLANE_FLUSH_MS=1K", "1K"},
         {"TRACEPLANE_RANK=2147483648", "RANK"},
         {"TRACEPLANE_RING_BYTES=5000", "RING_BYTES"},
         {"TRACEPLANE_RING_BYTES=1", "RING_BYTES"},
@@ -148,6 +168,27 @@ static void test_a_wrong_value_is_refused_by_name(void **state)
             strstr(err.message, rows[i][1]) == NULL)
             fail_msg("%s: %s", rows[i][0], err.message);
     }
+}
+
+static void test_a_rank_is_below_the_size_of_its_world(void **state)
+{
+    const char *given[] = {"TRACEPLANE_RANK=4", "TRACEPLANE_WORLD_SIZE=4", NULL};
+    const char *launched[] = {"TRACEPLANE_WORLD_SIZE=4", "RANK=6", "WORLD_SIZE=8",
+                              NULL};
+    const char *mixed[] = {"TRACEPLANE_RANK=9", "RANK=1", "WORLD_SIZE=8", NULL};
+    struct tp_err err = {0};
+    struct tp_settings s;
+
+    (void)state;
+    assert_int_equal(load(NULL, given, &s, &err), TP_EINVAL);
+    assert_non_null(strstr(err.message, "rank 4"));
+    assert_int_equal(load(NULL, launched, &s, &err), TP_EINVAL);
+    assert_non_null(strstr(err.message, "rank 6"));
+    /* The launcher's world is not that of the rank. */
+    assert_int_equal(load(NULL, mixed, &s, NULL), TP_OK);
+    assert_int_equal(s.rank, 9);
+    assert_int_equal(s.world_size, 0);
+    tp_settings_fini(&s);
 }
 
 static void test_load_survives_every_allocation_failure(void **state)
@@ -178,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_variables_fill_in_what_is_not_given),
         cmocka_unit_test(test_a_shorter_struct_gives_what_it_has),
         cmocka_unit_test(test_a_wrong_value_is_refused_by_name),
+        cmocka_unit_test(test_a_rank_is_below_the_size_of_its_world),
         cmocka_unit_test(test_load_survives_every_allocation_failure),
     };
 
