@@ -21,6 +21,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/settle.h"
+#include "engine/steps.h"
 #include "engine/stream_blobs.h"
 #include "engine/tell.h"
 
@@ -270,21 +271,19 @@ static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
                        struct tp_counts *out)
 {
     const struct tp_counts *r = &m->reported;
+    struct tp_counts more = {.filtered = r->filtered};
     uint64_t told = tp_counts_dropped(r) + r->filtered, posted = 0, lost = 0;
 
     if (m->stream_no != 0 && m->stream_no <= t->n_streams)
         posted = t->streams[m->stream_no - 1]->counts.emitted;
-    if (r->emitted > told && r->emitted - told > posted)
-        lost = r->emitted - told - posted;
-    out->emitted += told + lost;
-    out->filtered += r->filtered;
-    for (int i = 0; i < TP_DROP_CAUSES; i++)
-        out->dropped[i] += r->dropped[i];
     /* While it records, what was not posted yet is on its way and not lost. */
-    if (m->state == TP_MEMBER_DONE || !tp_trace_is_active(t))
-        out->dropped[TP_DROP_LOST] += lost;
-    else
-        out->emitted -= lost;
+    if ((m->state == TP_MEMBER_DONE || !tp_trace_is_active(t)) && r->emitted > told &&
+        r->emitted - told > posted)
+        lost = r->emitted - told - posted;
+    more.emitted = told + lost;
+    memcpy(more.dropped, r->dropped, sizeof(more.dropped));
+    more.dropped[TP_DROP_LOST] += lost;
+    tp_counts_add(out, &more);
 }
 
 void tp_life_member_counts(const struct tp_member *m, struct tp_counts *out)
@@ -542,7 +541,7 @@ static uint64_t tick_broken(struct tp_trace *t, struct tp_now now)
 
 uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
 {
-    uint64_t next = next_retry(t, now), deadline, news;
+    uint64_t next = next_retry(t, now), deadline, news, steps;
     struct tp_err err;
 
     if (t->retry_ns > now.mono_ns)
@@ -553,6 +552,8 @@ uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
         return tick_broken(t, now);
     if (tp_trace_is_active(t))
         lose_stale_members(t, now, &next);
+    steps = tp_steps_tick(t, now);
+    next = steps < next ? steps : next;
     if (run_due(t, now, &err) != TP_OK)
         t->retry_ns = now.mono_ns + TP_RETRY_NS;
     else

@@ -58,7 +58,8 @@ struct tp_member {
     char reason[128];
     uint32_t stream_no;
     uint64_t step, base_step;
-    uint64_t started_ns; /* server's clock */
+    uint64_t step_mono_ns; /* when the step last changed; 0: not since a restart */
+    uint64_t started_ns;   /* server's clock */
     bool is_unsure; /* since a restart: it may have got further than its row says */
     uint64_t n_bad_batches; /* that could not be read, or were for another stream */
     struct tp_counts reported;

@@ -109,10 +109,12 @@ static void take_clock(const struct tp_member_view *m, struct tp_producer_info *
 static void add_unsent(const struct tp_member_view *m, const struct tp_stream_view *s,
                        struct tp_counts *out)
 {
-    out->emitted += m->counts.emitted - s->counts.emitted;
-    out->filtered += m->counts.filtered - s->counts.filtered;
+    struct tp_counts more = {.emitted = m->counts.emitted - s->counts.emitted,
+                             .filtered = m->counts.filtered - s->counts.filtered};
+
     for (int i = 0; i < TP_DROP_CAUSES; i++)
-        out->dropped[i] += m->counts.dropped[i] - s->counts.dropped[i];
+        more.dropped[i] = m->counts.dropped[i] - s->counts.dropped[i];
+    tp_counts_add(out, &more);
 }
 
 /* The stream knows better how its clock was while it was recorded. */

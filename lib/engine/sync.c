@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "core/counts.h"
 #include "core/filter.h"
 #include "engine/life.h"
 #include "engine/matching.h"
@@ -20,11 +21,17 @@
 #include "engine/persist.h"
 #include "engine/problem.h"
 #include "engine/producers.h"
+#include "engine/steps.h"
 #include "engine/streams.h"
 #include "engine/tell.h"
 
 #define BIT(command) (1u << TP_COMMAND_##command)
 #define DRIFT_DIVISOR 10000 /* clocks part by at most 100 ppm */
+
+/* How far from the life of its trace a start may seem to be: what a host may take to
+ * read a clock, and what is known of the clock's error, within reason. */
+#define STARTED_OFF_NS UINT64_C(1000000000)
+#define CLOCK_OFF_NS UINT64_C(60000000000)
 
 const char *tp_command_name(enum tp_command_kind kind)
 {
@@ -95,17 +102,43 @@ static void take_clock(struct tp_producer *p, const struct tp_sync_request *r,
     }
 }
 
-static void start_by_step(struct tp_trace *t, uint64_t step, struct tp_now now)
+/*
+ * Whether an ack tells of something that can be: who was not told to start has not
+ * started. After a restart nobody knows what it was told.
+ */
+static bool is_out_of_turn(const struct tp_member *m, enum tp_command_kind command)
 {
-    char cause[TP_SESSION_CAUSE_BYTES];
-
-    snprintf(cause, sizeof(cause), "step %llu was reached", (unsigned long long)step);
-    tp_life_start(t, cause, now, NULL);
+    return m->trace->session.state == TP_SESSION_PREPARED && !m->is_unsure &&
+           (command == TP_COMMAND_STOP ||
+            (command == TP_COMMAND_START &&
+             (m->state != TP_MEMBER_ARMED || m->trace->spec.start != TP_START_STEP)));
 }
 
-static bool waits_for_step(const struct tp_trace *t)
+/* When a producer began, by the clock of the service; not at a time at which it cannot
+ * have begun. */
+static void take_started(struct tp_member *m, uint64_t started_ns, struct tp_now now)
 {
-    return t->session.state == TP_SESSION_PREPARED && t->spec.start == TP_START_STEP;
+    const struct tp_trace *t = m->trace;
+    uint64_t off_ns = STARTED_OFF_NS + (m->clock_error_ns < CLOCK_OFF_NS
+                                            ? m->clock_error_ns
+                                            : CLOCK_OFF_NS);
+    uint64_t last_ns = t->start_at_ns > now.wall_ns ? t->start_at_ns : now.wall_ns;
+
+    if (started_ns + off_ns >= t->created_ns && started_ns <= last_ns + off_ns)
+        m->started_ns = started_ns;
+}
+
+/* It records. Said again, it is no news. */
+static void begin(struct tp_member *m, const struct tp_sync_ack *ack, struct tp_now now)
+{
+    const struct tp_producer *p = m->producer;
+
+    if (m->state == TP_MEMBER_RECORDING && !m->is_unsure)
+        return;
+    m->state = TP_MEMBER_RECORDING;
+    if (ack->start_wall_ns != 0)
+        take_started(m, ack->start_wall_ns + (uint64_t)p->clock_offset_ns, now);
+    tp_steps_begin(m, ack->has_step ? ack->step : p->step, now);
 }
 
 static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
@@ -118,6 +151,8 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
     if (m == NULL || !tp_str_is(ack->trace_id, m->trace->id) ||
         m->state == TP_MEMBER_DONE)
         return;
+    if (!ack->is_refused && is_out_of_turn(m, ack->command))
+        return;
     if (ack->is_refused) {
         m->state = TP_MEMBER_REFUSED;
         snprintf(m->reason, sizeof(m->reason), "%.*s",
@@ -126,18 +161,30 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
     } else if (ack->command == TP_COMMAND_PREPARE && m->state == TP_MEMBER_WAITING) {
         m->state = TP_MEMBER_ARMED;
     } else if (ack->command == TP_COMMAND_START && m->state != TP_MEMBER_FLUSHING) {
-        m->state = TP_MEMBER_RECORDING;
-        m->base_step = ack->has_step ? ack->step : p->step;
-        if (ack->start_wall_ns != 0)
-            m->started_ns = ack->start_wall_ns + (uint64_t)p->clock_offset_ns;
-        if (waits_for_step(m->trace))
-            start_by_step(m->trace, m->trace->spec.start_step, now);
+        begin(m, ack, now);
     } else if (ack->command == TP_COMMAND_STOP) {
         m->state = TP_MEMBER_DONE;
     } else {
         return;
     }
     m->is_unsure = false;
+    m->is_dirty = true;
+    tp_life_touch(m->trace);
+}
+
+/* Counts only grow: what was lost once is not found again by counting anew. */
+static bool is_less(const struct tp_counts *now, const struct tp_counts *before)
+{
+    return now->emitted < before->emitted || now->filtered < before->filtered ||
+           tp_counts_dropped(now) < tp_counts_dropped(before);
+}
+
+static void keep_counts(struct tp_member *m, const struct tp_counts *less)
+{
+    snprintf(m->reason, sizeof(m->reason),
+             "it counted %llu events and then %llu%s: what it counted first is kept",
+             (unsigned long long)m->reported.emitted, (unsigned long long)less->emitted,
+             less->emitted < m->reported.emitted ? "" : ", fewer of them dropped");
     m->is_dirty = true;
     tp_life_touch(m->trace);
 }
@@ -166,60 +213,16 @@ static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
     }
     if (m == NULL || !tp_str_is(c->trace_id, m->trace->id))
         return TP_OK;
+    if (is_less(&counts, &m->reported)) {
+        keep_counts(m, &counts);
+        return TP_OK;
+    }
     if (c->types != NULL && tp_type_counts_copy(&m->types, c->types, err) != TP_OK)
         return TP_ENOMEM;
     m->reported = counts;
     m->is_dirty = true;
     tp_life_touch(m->trace);
     return TP_OK;
-}
-
-/* It counts steps and has not come to the first that is wanted: it will record, too. */
-static bool is_behind(const struct tp_member *m)
-{
-    return m->state == TP_MEMBER_ARMED && m->step > 0 &&
-           m->trace->spec.start == TP_START_STEP;
-}
-
-/* Whether every producer has done its steps. Who counts none is not waited for. */
-static bool steps_are_done(const struct tp_trace *t)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < t->n_members; i++) {
-        const struct tp_member *m = t->members[i];
-
-        if (is_behind(m))
-            return false;
-        if (m->state != TP_MEMBER_RECORDING || (m->step == 0 && m->base_step == 0))
-            continue;
-        if (m->step < m->base_step || m->step - m->base_step < t->spec.steps)
-            return false;
-        n++;
-    }
-    return n > 0;
-}
-
-static void take_step(struct tp_producer *p, uint64_t step, struct tp_now now)
-{
-    struct tp_member *m = p->member;
-    char cause[TP_SESSION_CAUSE_BYTES];
-    struct tp_trace *t;
-
-    p->step = step;
-    if (m == NULL)
-        return;
-    t = m->trace;
-    m->step = step;
-    m->is_dirty = true;
-    if (waits_for_step(t) && step >= t->spec.start_step) {
-        start_by_step(t, step, now);
-    } else if (t->session.state == TP_SESSION_RECORDING && t->spec.steps != 0 &&
-               steps_are_done(t)) {
-        snprintf(cause, sizeof(cause), "%llu steps are recorded",
-                 (unsigned long long)t->spec.steps);
-        tp_life_stop(t, cause, now, NULL);
-    }
 }
 
 static void put_command(const struct tp_member *m, enum tp_command_kind kind,
@@ -331,7 +334,7 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
     for (size_t i = 0; i < r->n_acks; i++)
         take_ack(p, &r->acks[i], now);
     if (r->has_step && t != NULL)
-        take_step(p, r->step, now);
+        tp_steps_take(p, r->step, now);
     if (t != NULL && r->n_acks > 0) {
         note_changes(t, now);
         tp_life_advance(t, now);

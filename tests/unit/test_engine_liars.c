@@ -1,0 +1,275 @@
+/* Producers that say what cannot be: each spoils at most its own part. */
+#include "support/engine_test.h"
+
+#include "base/err.h"
+
+#define HUGE_COUNT ((uint64_t)INT64_MAX)
+
+static int say(struct rig *r, const char *p, const struct tp_sync_request *sync)
+{
+    struct tp_sync_reply reply;
+
+    return tp_engine_sync(r->engine, rig_str(p), sync, r->now, &reply, &r->problem,
+                          &r->err);
+}
+
+/* One sync with a step. */
+static void step(struct rig *r, const char *p, uint64_t step)
+{
+    struct tp_sync_request sync = {.has_step = true, .step = step};
+
+    assert_int_equal(say(r, p, &sync), TP_OK);
+}
+
+/* One sync with an ack; step 0 = none. */
+static void ack(struct rig *r, const char *p, const char *trace,
+                enum tp_command_kind command, uint64_t step, uint64_t started_ns)
+{
+    struct tp_sync_ack ack = {.trace_id = rig_str(trace),
+                              .command = command,
+                              .has_step = step != 0,
+                              .step = step,
+                              .start_wall_ns = started_ns};
+    struct tp_sync_request sync = {.acks = &ack, .n_acks = 1};
+
+    assert_int_equal(say(r, p, &sync), TP_OK);
+}
+
+static int count(struct rig *r, const char *p, const char *trace, uint64_t emitted,
+                 uint64_t ring_full)
+{
+    struct tp_sync_counts counts = {.trace_id = rig_str(trace),
+                                    .emitted = emitted,
+                                    .dropped[TP_DROP_RING_FULL] = ring_full};
+    struct tp_sync_request sync = {.counts = &counts, .n_counts = 1};
+
+    return say(r, p, &sync);
+}
+
+/* n producers p0, p1, ... that are armed in a trace as asked. */
+static void arm(struct rig *r, const struct tp_trace_request *request, int n,
+                char p[][TP_TRACE_ID_BYTES], char *id)
+{
+    static const char *const names[] = {"p0", "p1", "p2", "p3"};
+
+    for (int i = 0; i < n; i++)
+        rig_join(r, names[i], i, p[i]);
+    assert_int_equal(rig_create_from(r, request, id), TP_OK);
+    for (int i = 0; i < n; i++) {
+        struct tp_sync_reply reply = rig_sync(r, p[i], NULL);
+
+        rig_sync(r, p[i], &reply);
+    }
+}
+
+/* Tell both to stop, and have it sealed. */
+static void finish(struct rig *r, int n, char p[][TP_TRACE_ID_BYTES], const char *id)
+{
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    for (int i = 0; i < n; i++) {
+        struct tp_sync_reply reply = rig_sync(r, p[i], NULL);
+
+        rig_sync(r, p[i], &reply);
+    }
+    rig_work(r);
+}
+
+static const struct tp_trace_request by_step = {
+    .job = {"j", 1}, .start = TP_START_STEP, .start_step = 1000, .stop_steps = 5};
+
+/* Nobody knows whether it ever came by, and another is on its way. */
+static void test_a_step_out_of_nowhere_starts_nothing_while_others_come(void **state)
+{
+    struct rig *r = *state;
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    arm(r, &by_step, 2, p, id);
+    step(r, p[1], 3);
+    step(r, p[0], UINT64_C(1000000000000000000));
+    rig_expect_state(r, id, "prepared");
+    ack(r, p[0], id, TP_COMMAND_START, UINT64_C(1000000000000000005), 0);
+    rig_expect_state(r, id, "prepared");
+    step(r, p[1], 1000);
+    rig_expect_state(r, id, "recording");
+}
+
+/* One that is alone, or whose fellows stand still, is past it: a job that resumed. */
+static void test_a_job_that_is_past_the_step_starts(void **state)
+{
+    struct rig *r = *state;
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    arm(r, &by_step, 2, p, id);
+    step(r, p[1], 3);
+    step(r, p[0], 5000);
+    rig_expect_state(r, id, "prepared");
+    for (int i = 0; i < 4; i++) {
+        rig_wait(r, 31 * RIG_S);
+        step(r, p[1], 3);
+        step(r, p[0], 5001 + (uint64_t)i);
+    }
+    rig_expect_state(r, id, "recording");
+}
+
+/* It went on to record until the longest that a trace may last. */
+static void test_who_says_a_step_and_stays_behind_it_does_not_keep_a_trace(void **state)
+{
+    struct rig *r = *state;
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    arm(r, &by_step, 2, p, id);
+    step(r, p[1], 999);
+    step(r, p[0], 999);
+    ack(r, p[0], id, TP_COMMAND_START, UINT64_C(1000000000000000005), 0);
+    step(r, p[1], 1000);
+    rig_expect_state(r, id, "recording");
+    ack(r, p[1], id, TP_COMMAND_START, 1000, 0);
+    step(r, p[0], 5);
+    for (uint64_t n = 1001; n <= 1006; n++)
+        step(r, p[1], n);
+    rig_expect_state(r, id, "recording"); /* the first may still come on */
+    for (int i = 0; i < 5; i++) {
+        rig_wait(r, 30 * RIG_S);
+        ack(r, p[0], id, TP_COMMAND_START, UINT64_C(1000000000000000005), 0);
+        step(r, p[1], 1007);
+    }
+    rig_expect_state(r, id, "stopping");
+}
+
+/* A count that began anew is counted from where it is. */
+static void test_steps_that_go_back_are_counted_from_there(void **state)
+{
+    struct rig *r = *state;
+    char p[1][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    arm(r, &by_step, 1, p, id);
+    step(r, p[0], 1000);
+    ack(r, p[0], id, TP_COMMAND_START, 1000, 0);
+    step(r, p[0], 2);
+    step(r, p[0], 6);
+    rig_expect_state(r, id, "recording");
+    step(r, p[0], 7);
+    rig_expect_state(r, id, "stopping");
+}
+
+static void test_a_start_that_cannot_be_is_no_part_of_the_skew(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j")};
+    const uint64_t absurd[] = {1000000000, 1, UINT64_MAX, INT64_MAX,
+                               RIG_START_NS + 4000 * RIG_S};
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < 3; i++)
+        rig_join(r, (const char *[]){"p0", "p1", "p2"}[i], i, p[i]);
+    for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++) {
+        struct tp_trace_view *view;
+
+        assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+        for (int n = 0; n < 3; n++)
+            ack(r, p[n], id, TP_COMMAND_PREPARE, 0, 0);
+        ack(r, p[0], id, TP_COMMAND_START, 0, absurd[i]);
+        ack(r, p[1], id, TP_COMMAND_START, 0, r->now.wall_ns);
+        ack(r, p[2], id, TP_COMMAND_START, 0, r->now.wall_ns + 1000);
+        view = rig_view(r, id);
+        if (!view->has_skew || view->skew_ns != 1000)
+            fail_msg("started at %llu: skew %llu", (unsigned long long)absurd[i],
+                     (unsigned long long)view->skew_ns);
+        tp_trace_view_free(view);
+        finish(r, 3, p, id);
+    }
+}
+
+/* The totals wrapped, and told of fewer than one of them. */
+static void test_counts_beyond_all_bounds_do_not_wrap(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j")};
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+    char *text;
+
+    arm(r, &request, 3, p, id);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(count(r, p[i], id, HUGE_COUNT, i == 0 ? HUGE_COUNT : 0),
+                         TP_OK);
+    finish(r, 3, p, id);
+    view = rig_view(r, id);
+    assert_true(view->totals.emitted == UINT64_MAX);
+    assert_true(tp_counts_dropped(&view->totals) == UINT64_MAX);
+    assert_int_equal(tp_counts_check(&view->totals, &r->err), TP_OK);
+    tp_trace_view_free(view);
+    text = rig_download(r, id, "chrome");
+    assert_non_null(strstr(text, "18446744073709551615"));
+    free(text);
+}
+
+/* What it lost was forgotten with the next, smaller count. */
+static void test_counts_that_shrink_do_not_undo_a_loss(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j")};
+    char p[1][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    char *body = rig_events("kernel", 10, 1);
+    struct tp_trace_view *view;
+
+    arm(r, &request, 1, p, id);
+    assert_int_equal(count(r, p[0], id, 100, 90), TP_OK);
+    assert_int_equal(rig_post(r, id, "p0", 0, 1, body, NULL), TP_OK);
+    assert_int_equal(count(r, p[0], id, 3, 0), TP_OK);
+    assert_int_equal(count(r, p[0], id, 100, 0), TP_OK);
+    finish(r, 1, p, id);
+    view = rig_view(r, id);
+    assert_int_equal(view->totals.emitted, 100);
+    assert_int_equal(view->totals.stored, 10);
+    assert_int_equal(view->totals.dropped[TP_DROP_RING_FULL], 90);
+    assert_string_equal(view->outcome, "lossy");
+    assert_string_equal(view->members[0].reason,
+                        "it counted 100 events and then 100, fewer of them dropped: "
+                        "what it counted first is kept");
+    tp_trace_view_free(view);
+    free(body);
+}
+
+/* Who has not been told to start has not started, and is not done. */
+static void test_an_ack_out_of_turn_changes_nothing(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j"),
+                                             .start = TP_START_MANUAL};
+    const enum tp_command_kind out_of_turn[] = {TP_COMMAND_START, TP_COMMAND_STOP};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+    struct tp_sync_reply reply;
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    for (int armed = 0; armed < 2; armed++) {
+        for (int i = 0; i < 2; i++) {
+            ack(r, p, id, out_of_turn[i], 0, 0);
+            view = rig_view(r, id);
+            if (strcmp(view->members[0].state, armed ? "armed" : "waiting") != 0)
+                fail_msg("after an early %s: %s", tp_command_name(out_of_turn[i]),
+                         view->members[0].state);
+            tp_trace_view_free(view);
+        }
+        reply = rig_sync(r, p, NULL);
+        rig_sync(r, p, &reply);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        engine_test(test_a_step_out_of_nowhere_starts_nothing_while_others_come),
+        engine_test(test_a_job_that_is_past_the_step_starts),
+        engine_test(test_who_says_a_step_and_stays_behind_it_does_not_keep_a_trace),
+        engine_test(test_steps_that_go_back_are_counted_from_there),
+        engine_test(test_a_start_that_cannot_be_is_no_part_of_the_skew),
+        engine_test(test_counts_beyond_all_bounds_do_not_wrap),
+        engine_test(test_counts_that_shrink_do_not_undo_a_loss),
+        engine_test(test_an_ack_out_of_turn_changes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
