@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
-import { assertNobodyDied, clients, dropped, producers, serveKineto, traced, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, dropped, producers, serveKineto, until } from './lib/kineto.mjs';
+import { mayRepeat, traced } from './lib/kineto_late.mjs';
 
 test('processes of both ages are one trace', async (t) => {
   const server = await serveKineto(t);
@@ -42,7 +43,7 @@ test('a filter travels as far as Kineto can take it, and the rest is applied to 
   const c = clients(t, server);
   await producers(server, 1);
   const filter = { include: ['cpu_op', 'ascend.KERNEL'], names: { exclude: ['*-2'] } };
-  const end = await traced(server, { filter, stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
+  const end = await traced(server, { filter, stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } }, [c]);
   assert.equal(end.outcome, 'complete', end.reason);
   assert.deepEqual([...new Set(eventsOf(await server.downloadChrome(end.id)).map((e) => e.cat))], ['cpu_op']);
   assert.ok(!eventsOf(await server.downloadChrome(end.id)).some((e) => e.name.endsWith('-2')));
@@ -70,4 +71,19 @@ test('options that are not known or not possible are refused by name', async (t)
     const p = await server.problem('POST', '/traces', 400, 'invalid-field', { body: { kineto } });
     assert.equal(p.field, field);
   }
+});
+
+test('these scenarios try again only what the process itself was late for', () => {
+  const end = (reason) => ({ start_at: new Date(10000).toISOString(), kineto: { warmup_ms: 0 }, matched: [{ kind: 'kineto', name: 'k', state: 'lost', reason }] });
+  const late = 'it asked too late to start with the others', dropped = 'no file: the process dropped the request';
+  const poll = (ms, us = 300) => ({ client: 0, pid: 1, event: 'poll', ms, us }), taken = (ms) => ({ client: 0, pid: 1, event: 'accepted', ms });
+  const drop = { client: 0, pid: 1, event: 'dropped', ms: 9600, why: 'insufficient time for warmup' };
+  const of = (...events) => [{ events }];
+  assert.equal(mayRepeat(end('no file: the process wrote none'), 3000, of(poll(9500))), false);
+  assert.equal(mayRepeat(end(late), 3000, of(poll(9500))), true, 'it asked when it was too late');
+  assert.equal(mayRepeat(end(late), 3000, of(poll(7000, 80000))), true, 'it had no answer in time');
+  assert.throws(() => mayRepeat(end(late), 3000, of(poll(7000))), /only 0 of the processes/, 'it asked in time and was told nothing');
+  assert.equal(mayRepeat(end(dropped), 3000, of(poll(7000), taken(7000), drop)), true, 'its tick was late');
+  assert.throws(() => mayRepeat(end(dropped), 3000, of(poll(9400), taken(9400), drop)), /only 0/, 'it was told too late');
+  assert.throws(() => mayRepeat(end(dropped), 3000, of(poll(7000), taken(7000))), /only 0/, 'it dropped nothing');
 });

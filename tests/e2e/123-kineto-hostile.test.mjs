@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, python, serveKineto, traced, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+import { traced } from './lib/kineto_late.mjs';
 
 const FLOODED = 'traceplane_kineto_datagrams_total\\{answer="none-flood"\\}';
 const PRELUDE = `
@@ -94,8 +95,8 @@ test('a process of another user is listed and not traced, unless that is allowed
   fs.chmodSync(dir, 0o711);
   t.after(() => fs.rmSync(dir, { recursive: true }));
   const open = await serveKineto(t, { args: ['--kineto-allow-uid', '65534'], kineto: { ...strict.kineto, name: `${strict.kineto.name}-open`, traceDir: `${dir}/files` } });
-  clients(t, open, { uid: 65534 });
+  const other = clients(t, open, { uid: 65534 });
   await producers(open, 1);
-  const end = await traced(open, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
+  const end = await traced(open, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } }, [other]);
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
 });

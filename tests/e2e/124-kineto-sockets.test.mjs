@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, python, serveKineto, traced, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+import { traced } from './lib/kineto_late.mjs';
 import { serve, temporaryFolder } from './lib/server.mjs';
 
 test('directories work beside the name, as containers need them', async (t) => {
@@ -12,7 +13,7 @@ test('directories work beside the name, as containers need them', async (t) => {
   const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
   const inDir = clients(t, server, { 'socket-dir': dir }), byName = clients(t, server);
   await producers(server, 2);
-  const end = await traced(server, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
+  const end = await traced(server, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } }, [inDir, byName]);
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   for (const c of [inDir, byName]) assertNobodyDied(c);
   await server.stop();
@@ -24,6 +25,7 @@ test('what processes have left in a directory is removed', async (t) => {
   const dir = fs.mkdtempSync('/tmp/tpk-');
   t.after(() => fs.rmSync(dir, { recursive: true }));
   await python("import socket, sys\nfor n in ('dynoconfigclientdead', 'other'):\n    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1] + '/' + n)", [dir]);
+  fs.lutimesSync(path.join(dir, 'dynoconfigclientdead'), 1000, 1000); // one that was just made is nobody's litter yet
   await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
   await until('the dead socket is gone', () => !fs.existsSync(path.join(dir, 'dynoconfigclientdead')));
   assert.ok(fs.existsSync(path.join(dir, 'other')), 'it is somebody else\'s');

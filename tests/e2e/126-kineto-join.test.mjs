@@ -6,6 +6,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
 import { clients, producers, serveKineto, until } from './lib/kineto.mjs';
+import { listen, traced } from './lib/kineto_late.mjs';
 import { TraceProcessor } from './lib/perfetto.mjs';
 import { BINARY, temporaryFolder } from './lib/server.mjs';
 
@@ -13,6 +14,7 @@ import { BINARY, temporaryFolder } from './lib/server.mjs';
 async function start(t, options) {
   const server = await serveKineto(t, options);
   server.agent = new http.Agent();
+  server.joined = [];
   return server;
 }
 const JOINED = path.join(path.dirname(BINARY), 'e2e/joined');
@@ -21,24 +23,19 @@ const clean = Object.fromEntries(Object.entries(process.env).filter(([k]) => !/^
 // Start one; it is listed twice when this resolves.
 async function joined(t, server, knobs = {}, env = {}, url = `http://127.0.0.1:${server.port}`) {
   const args = Object.entries({ name: server.kineto.name, ...knobs }).flatMap(([k, v]) => [`--${k}`, String(v)]);
-  const child = spawn(JOINED, args, { stdio: ['pipe', 'ignore', 'inherit'], env: { ...clean, TRACEPLANE_URL: url, ...env } });
+  const child = spawn(JOINED, args, { stdio: ['pipe', 'pipe', 'inherit'], env: { ...clean, TRACEPLANE_URL: url, ...env } });
+  server.joined.push(listen(child));
   t.after(() => child.kill('SIGKILL'));
   await until('both are listed', async () => (await listed(server)).filter((p) => p.pid === child.pid).length === 2);
   return child.pid;
 }
 const listed = async (server) => (await server.get('/producers')).json().items;
 
-// A machine that stands still makes a process miss its start, which is no fault of this scenario: then once more.
+// A trace of all that joined() has started.
 async function record(server, request = {}, outcome = 'complete') {
-  let trace, end;
-  for (let i = 0; i < 6; i++) {
-    trace = await server.createTrace({ require: 'all', stop: { duration_ms: 300 }, kineto: { warmup_ms: 0 }, ...request });
-    end = await server.waitFinal(trace.id);
-    if (end.matched.every((m) => !['refused', 'lost'].includes(m.state))) break;
-    await producers(server, 1);
-  }
+  const end = await traced(server, { require: 'all', stop: { duration_ms: 300 }, kineto: { warmup_ms: 0 }, ...request }, server.joined);
   assert.equal(end.outcome, outcome, `${end.reason} ${end.matched.map((m) => [m.kind, m.state, m.reason].join(' ')).join('; ')}`);
-  return { end, chrome: await server.downloadChrome(trace.id), id: trace.id };
+  return { end, chrome: await server.downloadChrome(end.id), id: end.id };
 }
 const of = (items, kind) => items.find((p) => p.kind === kind);
 const judge = async (server, id) => {
@@ -145,7 +142,8 @@ test('two containers have the same pid, and each is the process that it is', asy
   const server = await start(t);
   for (const rank of [0, 1]) {
     const args = ['-pf', '--mount-proc', '--kill-child', 'sh', '-c', '"$0" "$@"; exit', JOINED, '--name', server.kineto.name, '--rank', rank, '--world', 2];
-    const child = spawn('unshare', args.map(String), { stdio: ['pipe', 'ignore', 'inherit'], env: { ...clean, TRACEPLANE_URL: `http://127.0.0.1:${server.port}` } });
+    const child = spawn('unshare', args.map(String), { stdio: ['pipe', 'pipe', 'inherit'], env: { ...clean, TRACEPLANE_URL: `http://127.0.0.1:${server.port}` } });
+    server.joined.push(listen(child));
     t.after(() => child.kill('SIGKILL'));
   }
   await until('both are listed twice', async () => (await listed(server)).length === 4);

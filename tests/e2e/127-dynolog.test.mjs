@@ -6,6 +6,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
 import { clients, producers, serveKineto, until } from './lib/kineto.mjs';
+import { tracedBy } from './lib/kineto_late.mjs';
 import { serve, Server, temporaryFolder } from './lib/server.mjs';
 
 const ARGS = ['--dynolog-listen', '127.0.0.1:0'];
@@ -61,14 +62,11 @@ const gputrace = (lines = {}, more = {}) => ({
   job_id: 0, pids: [0], process_limit: 3, ...more,
 });
 
-// A machine that stands still makes a process miss its start, which is no fault of this scenario: then once more.
-async function traced(server, port, request) {
-  for (let i = 0; ; i++) {
-    const answer = await call(port, request);
-    const end = await server.waitFinal(answer.trace_id);
-    if (i === 5 || end.matched.every((m) => !['refused', 'lost'].includes(m.state))) return { answer, end };
-    await producers(server, 1);
-  }
+// A request, and the trace that comes of it, to its end.
+async function traced(server, port, request, c, options) {
+  let answer;
+  const end = await tracedBy(server, async () => (answer = await call(port, request, options)).trace_id, [c]);
+  return { answer, end };
 }
 
 test('a request is a trace of the processes that it names', async (t) => {
@@ -81,7 +79,7 @@ test('a request is a trace of the processes that it names', async (t) => {
   assert.deepEqual(readAsDyno(none, '/tmp/trace.json'), []);
   assert.deepEqual([none.processesMatched, none.activityProfilersTriggered, none.trace_id], [[], [], undefined]);
 
-  clients(t, server, { count: 3 });
+  const c = clients(t, server, { count: 3 });
   const pids = (await producers(server, 3)).map((p) => p.pid).sort();
   const waiting = await server.createTrace({ start: { when: 'manual' } });
   const busy = await call(port, gputrace({}, { pids: [pids[0], pids[1]] }));
@@ -91,14 +89,12 @@ test('a request is a trace of the processes that it names', async (t) => {
   await server.expect('POST', `/traces/${waiting.id}/cancel`, [202]);
 
   const request = gputrace({ ACTIVITY_TYPES: 'CPU_OP' }, { process_limit: 2 });
-  let answer = await call(port, request, { step: 7 });
+  const { answer, end } = await traced(server, port, request, c, { step: 7 });
   assert.deepEqual([...answer.processesMatched].sort(), pids, 'all that match, also beyond the limit');
   assert.equal(answer.activityProfilersTriggered.length, 2);
   assert.deepEqual([answer.eventProfilersTriggered, answer.eventProfilersBusy, answer.activityProfilersBusy], [[], 0, 0]);
 
   const { trace_id } = answer;
-  let end = await server.waitFinal(trace_id);
-  if (end.outcome !== 'complete') ({ answer, end } = await traced(server, port, request));
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   assert.equal(end.label, '/tmp/trace.json');
   assert.deepEqual(end.kineto, { record_shapes: false, profile_memory: false, with_stack: true, with_flops: false, with_modules: false, warmup_ms: 0 });
@@ -113,16 +109,16 @@ test('files are where the script expects them, below a directory that is for tha
   t.after(() => fs.rmSync(logs, { recursive: true }));
   const server = await serveKineto(t, { args: [...ARGS, '--dynolog-log-dir', '/nowhere', '--dynolog-log-dir', logs] });
   const port = await portOf(server);
-  clients(t, server, { count: 2, events: 7 });
+  const c = clients(t, server, { count: 2, events: 7 });
   const pids = (await producers(server, 2)).map((p) => p.pid).sort();
   fs.mkdirSync(`${logs}/sub`);
   fs.symlinkSync('/tmp', `${logs}/link`);
 
-  const own = await traced(server, port, dyno({ logFile: `${logs}/run.json` }));
+  const own = await traced(server, port, dyno({ logFile: `${logs}/run.json` }), c);
   assert.equal(own.end.outcome, 'complete', JSON.stringify(own.end.matched));
   for (const guess of readAsDyno(own.answer, `${logs}/run.json`)) assert.equal(JSON.parse(fs.readFileSync(guess)).trace_id, own.answer.trace_id);
 
-  const { answer, end } = await traced(server, port, gputrace({ ACTIVITIES_LOG_FILE: `${logs}/./sub//run.pt.trace.json` }));
+  const { answer, end } = await traced(server, port, gputrace({ ACTIVITIES_LOG_FILE: `${logs}/./sub//run.pt.trace.json` }), c);
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   assert.deepEqual(answer.warnings, []);
   const named = pids.map((pid) => `run_${pid}.pt.trace.json`).sort();
@@ -133,7 +129,7 @@ test('files are where the script expects them, below a directory that is for tha
     assert.equal(fs.statSync(file).mode & 0o777, 0o644);
   }
 
-  const through = await traced(server, port, gputrace({ ACTIVITIES_LOG_FILE: `${logs}/link/run.json` }, { pids: [pids[0]] }));
+  const through = await traced(server, port, gputrace({ ACTIVITIES_LOG_FILE: `${logs}/link/run.json` }, { pids: [pids[0]] }), c);
   assert.deepEqual(through.end.matched.filter((m) => m.pid === pids[0]).map((m) => [m.state, m.reason]),
     [['done', 'no file at its log file: cannot open its directory: Not a directory']]);
   assert.equal(through.end.outcome, 'complete');
@@ -154,7 +150,7 @@ test('by iterations, and in the job of its Slurm id', async (t) => {
   assert.deepEqual((await call(port, gputrace())).processesMatched, [], 'job 0 is not all jobs');
   const config = 'ACTIVITIES_LOG_FILE=/tmp/t.json\nPROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=10\nACTIVITIES_ITERATIONS=5';
   assert.deepEqual(readAsDyno(await call(port, dyno({ when: config.slice(config.indexOf('\n') + 1) })), '/tmp/trace.json'), []);
-  const { end } = await traced(server, port, gputrace({}, { config, job_id: 4242, pids: [] }));
+  const { end } = await traced(server, port, gputrace({}, { config, job_id: 4242, pids: [] }), c);
   assert.equal(end.job, '4242');
   assert.ok(c.of('file').length >= 1);
 });
