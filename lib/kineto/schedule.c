@@ -74,16 +74,35 @@ uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns)
     return start_ns > before_ns ? start_ns - before_ns : 0;
 }
 
+uint64_t tp_kineto_hold_until(const struct tp_kineto_rhythm *rhythm, uint64_t start_ns,
+                              uint64_t warmup_ns)
+{
+    uint64_t before_ns = tp_kineto_safe_start(2 * rhythm->interval_ns, warmup_ns);
+
+    return start_ns > before_ns ? start_ns - before_ns : 0;
+}
+
+/* Whether two distances differ by no more than a tenth. */
+static bool is_about(uint64_t a_ns, uint64_t b_ns)
+{
+    uint64_t off_ns = a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns;
+
+    return off_ns <= b_ns / 10;
+}
+
 void tp_kineto_rhythm_note(struct tp_kineto_rhythm *rhythm, uint64_t now_ns)
 {
     uint64_t distance_ns = now_ns - rhythm->last_ns;
-    uint64_t off_ns = distance_ns > rhythm->interval_ns
-                          ? distance_ns - rhythm->interval_ns
-                          : rhythm->interval_ns - distance_ns;
+    uint64_t before_ns = rhythm->long_ns;
 
     rhythm->last_ns = now_ns;
     if (distance_ns < INTERVAL_MIN_NS || distance_ns > INTERVAL_MAX_NS)
         return;
-    if (off_ns > rhythm->interval_ns / 10)
+    rhythm->long_ns = 0;
+    if (is_about(distance_ns, rhythm->interval_ns))
+        return;
+    if (distance_ns < rhythm->interval_ns || is_about(distance_ns, before_ns))
         rhythm->interval_ns = distance_ns;
+    else
+        rhythm->long_ns = distance_ns;
 }

@@ -26,6 +26,7 @@ struct tp_kineto_rhythm {
     uint64_t last_ns;     /* its last request */
     uint64_t interval_ns; /* between two of them; not 0 */
     uint64_t tick_ns;     /* one of its ticks; 0 = they begin with its first answer */
+    uint64_t long_ns;     /* the last distance, when it was longer and not believed */
 };
 
 /*
@@ -58,12 +59,22 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
 uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns);
 
 /*
+ * The moment from which on a process that is to start at start_ns may be told so: the
+ * safe time and two of its intervals before, so that one request may be missed. What it
+ * was told nobody can take back, and it takes nothing else meanwhile.
+ */
+uint64_t tp_kineto_hold_until(const struct tp_kineto_rhythm *rhythm, uint64_t start_ns,
+                              uint64_t warmup_ns);
+
+/*
  * Learn the interval from one more request.
  *
  * now_ns  of the request, not before rhythm->last_ns.
  *
  * Distances below half a second (a repeated request) or above a minute (one that was
- * away) teach nothing; others are believed when they differ by more than a tenth.
+ * away) teach nothing; others are believed when they differ by more than a tenth. One
+ * that is longer is believed when it comes twice: a process that once missed a request
+ * goes on as before, and a start is not planned beyond that.
  */
 void tp_kineto_rhythm_note(struct tp_kineto_rhythm *rhythm, uint64_t now_ns);
 

@@ -19,7 +19,7 @@ static void test_the_next_request_keeps_the_rhythm(void **state)
         uint64_t from, next;
     } cases[] = {{90 * S, 105 * S},  {100 * S, 105 * S},     {100 * S + 1, 105 * S},
                  {105 * S, 105 * S}, {105 * S + 1, 110 * S}, {117 * S, 120 * S}};
-    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -30,9 +30,9 @@ static void test_the_next_request_keeps_the_rhythm(void **state)
 
 static void test_the_common_start_waits_for_the_slowest(void **state)
 {
-    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S, 0},
-                                         {101 * S, 5 * S, 0},
-                                         {97 * S, 5 * S, 0}};
+    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S, 0, 0},
+                                         {101 * S, 5 * S, 0, 0},
+                                         {97 * S, 5 * S, 0, 0}};
 
     (void)state;
     /* At 101.5: they ask at 105, 106 and 102, and their ticks are on the second. */
@@ -50,7 +50,7 @@ static void test_the_start_keeps_away_from_ticks(void **state)
 {
     (void)state;
     for (uint64_t phase = 0; phase < S; phase += 10 * MS) {
-        const struct tp_kineto_rhythm r = {100 * S, 5 * S, 50 * S + phase};
+        const struct tp_kineto_rhythm r = {100 * S, 5 * S, 50 * S + phase, 0};
         uint64_t at = tp_kineto_common_start(&r, 1, 101 * S, 5 * S) - 5 * S;
         uint64_t apart = (at - r.tick_ns) % S;
 
@@ -63,7 +63,7 @@ static void test_the_start_keeps_away_from_ticks(void **state)
 
 static void test_one_process_without_warmup_starts_within_eight_seconds(void **state)
 {
-    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0};
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
 
     (void)state;
     for (uint64_t now = 100 * S; now < 105 * S; now += 10 * MS) {
@@ -87,7 +87,7 @@ static void test_a_start_can_be_kept_when_it_is_served_in_time(void **state)
 
 static void test_an_interval_of_its_own_is_learnt(void **state)
 {
-    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
 
     (void)state;
     tp_kineto_rhythm_note(&r, 105 * S + 90 * MS); /* jitter */
@@ -102,6 +102,40 @@ static void test_an_interval_of_its_own_is_learnt(void **state)
     assert_int_equal(r.last_ns, 300 * S);
 }
 
+/* One request that is missed delays no start, and neither does a pause. */
+static void test_a_longer_interval_is_learnt_when_it_comes_twice(void **state)
+{
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+
+    (void)state;
+    tp_kineto_rhythm_note(&r, 118 * S);
+    assert_int_equal(r.interval_ns, 5 * S);
+    assert_true(tp_kineto_common_start(&r, 1, 119 * S, 0) <= 119 * S + 8 * S);
+    tp_kineto_rhythm_note(&r, 123 * S);
+    tp_kineto_rhythm_note(&r, 141 * S); /* a second one, but not in a row */
+    assert_int_equal(r.interval_ns, 5 * S);
+    tp_kineto_rhythm_note(&r, 160 * S);
+    assert_int_equal(r.interval_ns, 19 * S);
+    tp_kineto_rhythm_note(&r, 165 * S); /* the shorter is the safe one */
+    assert_int_equal(r.interval_ns, 5 * S);
+}
+
+/* So that one request may be missed; a start as early as can be is held by nothing. */
+static void test_an_order_is_held_for_two_requests_before_the_safe_time(void **state)
+{
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+
+    (void)state;
+    assert_int_equal(tp_kineto_hold_until(&r, 200 * S, 6 * S), 182 * S);
+    assert_int_equal(tp_kineto_hold_until(&r, 17 * S, 5 * S), 0);
+    for (uint64_t now = 100 * S; now < 105 * S; now += 100 * MS) {
+        uint64_t start = tp_kineto_common_start(&r, 1, now, 5 * S);
+
+        if (tp_kineto_hold_until(&r, start, 5 * S) > now)
+            fail_msg("held at %llu ms", (unsigned long long)(now / MS));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +145,8 @@ int main(void)
         cmocka_unit_test(test_one_process_without_warmup_starts_within_eight_seconds),
         cmocka_unit_test(test_a_start_can_be_kept_when_it_is_served_in_time),
         cmocka_unit_test(test_an_interval_of_its_own_is_learnt),
+        cmocka_unit_test(test_a_longer_interval_is_learnt_when_it_comes_twice),
+        cmocka_unit_test(test_an_order_is_held_for_two_requests_before_the_safe_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
