@@ -45,7 +45,7 @@ struct kineto_client {
     int64_t iteration; /* of the application; -1 = it does not step */
     int64_t end_iteration;
     char tmp[1200], final[1150];
-    bool is_over;
+    _Atomic bool is_over;
 };
 
 /* Milliseconds of the wall clock. */
