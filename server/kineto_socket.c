@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/sockios.h>
@@ -49,15 +51,21 @@ static int make(void)
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Whether somebody has a socket at that address. */
-static bool is_taken(const struct sockaddr_un *a, socklen_t len)
+/* Whether a socket is at that path that nobody has open any more. One that cannot be
+ * connected to for another reason is somebody's. */
+static bool is_dead(const struct sockaddr_un *a, socklen_t len, struct stat *st)
 {
-    int fd = make();
-    bool taken = fd >= 0 && connect(fd, (const struct sockaddr *)a, len) == 0;
+    int fd;
+    bool dead;
 
+    if (lstat(a->sun_path, st) != 0 || !S_ISSOCK(st->st_mode))
+        return false;
+    fd = make();
+    dead = fd >= 0 && connect(fd, (const struct sockaddr *)a, len) != 0 &&
+           errno == ECONNREFUSED;
     if (fd >= 0)
         close(fd);
-    return taken;
+    return dead;
 }
 
 static int check(const char *name, const char *dir, struct tp_err *err)
@@ -89,9 +97,18 @@ static int check(const char *name, const char *dir, struct tp_err *err)
     return TP_OK;
 }
 
-static int fail_bind(const char *name, const char *dir, struct tp_err *err)
+static int fail_bind(const char *name, const char *dir, const struct sockaddr_un *a,
+                     struct tp_err *err)
 {
-    if (errno == EADDRINUSE)
+    struct stat st;
+    int why = errno;
+
+    if (why == EADDRINUSE && *dir != '\0' && lstat(a->sun_path, &st) == 0 &&
+        !S_ISSOCK(st.st_mode))
+        return tp_fail(err, TP_EEXIST,
+                       "'%s/%s' is no socket: something else has the name", dir, name);
+    errno = why;
+    if (why == EADDRINUSE)
         return tp_fail(err, TP_EEXIST,
                        "the Kineto socket '%s%s%s' is taken: a dynolog or another "
                        "traceplaned runs",
@@ -100,11 +117,22 @@ static int fail_bind(const char *name, const char *dir, struct tp_err *err)
                    *dir == '\0' ? "" : "/", name);
 }
 
+/* Where the directory is when links are followed. */
+static void find_real(struct tp_kineto_socket *s)
+{
+    char *real = *s->dir == '\0' ? NULL : realpath(s->dir, NULL);
+
+    if (real != NULL && strlen(real) < sizeof(s->real))
+        memcpy(s->real, real, strlen(real) + 1);
+    free(real);
+}
+
 int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
                           struct tp_kineto_socket *out, struct tp_err *err)
 {
     struct tp_kineto_socket s = {.fd = -1, .number = number};
     struct sockaddr_un a;
+    struct stat st;
     const int on = 1;
     socklen_t len;
     int rc = check(name, dir, err);
@@ -113,14 +141,15 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
         return rc;
     snprintf(s.name, sizeof(s.name), "%s", name);
     snprintf(s.dir, sizeof(s.dir), "%s", dir);
+    find_real(&s);
     len = address(dir, name, &a);
     s.fd = make();
     if (s.fd < 0)
         return tp_fail(err, TP_EIO, "cannot make a Kineto socket: %m");
-    if (*dir != '\0' && access(a.sun_path, F_OK) == 0 && !is_taken(&a, len))
+    if (*dir != '\0' && is_dead(&a, len, &st))
         unlink(a.sun_path); /* of one that was killed */
     if (bind(s.fd, (const struct sockaddr *)&a, len) != 0)
-        rc = fail_bind(name, dir, err);
+        rc = fail_bind(name, dir, &a, err);
     else if (setsockopt(s.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
              (*dir != '\0' && chmod(a.sun_path, 0666) != 0))
         rc = tp_fail(err, TP_EIO, "cannot set up the Kineto socket '%s': %m", name);
@@ -143,21 +172,66 @@ void tp_kineto_socket_close(struct tp_kineto_socket *s)
     s->tidying = NULL;
 }
 
+/* The directory in the address of a process, as it writes it: what is before the last
+ * slash. 0 when there is none, or nothing behind it. */
+static size_t peer_dir(const struct tp_kineto_peer *peer)
+{
+    const char *end = memchr(peer->address, '\0', peer->address_bytes);
+    const char *slash =
+        end == NULL ? NULL : memrchr(peer->address, '/', (size_t)(end - peer->address));
+
+    return slash == NULL || slash + 1 == end ? 0 : (size_t)(slash - peer->address);
+}
+
+/* Whether n bytes name that directory: several slashes are one, at the end none. */
+static bool is_dir(const char *dir, const char *p, size_t n)
+{
+    size_t i = 0;
+
+    while (n > 1 && p[n - 1] == '/')
+        n--;
+    for (; *dir != '\0'; dir++) {
+        if (i == n || p[i] != *dir)
+            return false;
+        i++;
+        while (*dir == '/' && i < n && p[i] == '/')
+            i++;
+    }
+    return n > 0 && i == n;
+}
+
 bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer)
 {
-    size_t n = strlen(s->dir);
-    const char *end = memchr(peer->address, '\0', peer->address_bytes);
+    size_t n = peer_dir(peer);
 
     if (peer->address_bytes < 2)
         return false;
-    if (n == 0)
-        return peer->address[0] == '\0';
-    /* Right in the directory, by the same name of it. */
-    return end != NULL && (size_t)(end - peer->address) > n + 1 &&
-           memcmp(peer->address, s->dir, n) == 0 && peer->address[n] == '/' &&
-           memchr(peer->address + n + 1, '/', (size_t)(end - peer->address) - n - 1) ==
-               NULL;
+    if (*s->dir == '\0' ? peer->address[0] == '\0'
+                        : is_dir(s->dir, peer->address, n) ||
+                              (*s->real != '\0' && is_dir(s->real, peer->address, n)))
+        return true;
+    if (s->misfit != NULL && s->misfit->n_told < TP_KINETO_MISFITS_MAX) {
+        s->misfit->n_told++;
+        s->misfit->tell(s->misfit->arg, s->dir, peer);
+    }
+    return false;
+}
+
+/* The address of an answering socket: in the directory as the process writes it, since
+ * libkineto compares the text. */
+static socklen_t reply_address(const struct tp_kineto_socket *s,
+                               const struct tp_kineto_peer *peer, const char *name,
+                               struct sockaddr_un *out)
+{
+    char dir[TP_KINETO_ADDRESS_BYTES + 1];
+
+    if (*s->dir == '\0')
+        return address("", name, out);
+    snprintf(dir, sizeof(dir), "%.*s", (int)peer_dir(peer), peer->address);
+    if (strlen(dir) + 1 + strlen(name) >= sizeof(out->sun_path))
+        return 0;
+    return address(dir, name, out);
 }
 
 /* Whether fd is connected to that very socket: in a directory that others may write to,
@@ -188,9 +262,11 @@ int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer
     } else {
         snprintf(name, sizeof(name), "%s_reply_%d_%llu", s->name, (int)getpid(),
                  (unsigned long long)++s->n_replies);
-        len = address(s->dir, name, &own);
-        if (bind(fd, (const struct sockaddr *)&own, len) == 0)
+        len = reply_address(s, peer, name, &own);
+        if (len > 0 && bind(fd, (const struct sockaddr *)&own, len) == 0)
             return fd;
+        if (len == 0)
+            errno = ENAMETOOLONG;
     }
     saved = errno;
     close(fd);
@@ -243,13 +319,14 @@ static bool is_litter_name(const struct tp_kineto_socket *s, const char *name)
 static void tidy_one(const struct tp_kineto_socket *s, const struct dirent *entry)
 {
     struct sockaddr_un a;
+    struct stat st;
     socklen_t len;
 
     if (entry->d_type != DT_SOCK || !is_litter_name(s, entry->d_name) ||
         strlen(s->dir) + strlen(entry->d_name) + 2 > sizeof(a.sun_path))
         return;
     len = address(s->dir, entry->d_name, &a);
-    if (!is_taken(&a, len) && errno == ECONNREFUSED)
+    if (is_dead(&a, len, &st) && time(NULL) - st.st_mtime >= TP_KINETO_LITTER_S)
         unlink(a.sun_path);
 }
 

@@ -18,16 +18,28 @@
 
 struct tp_err;
 
+#define TP_KINETO_LITTER_S 10
 #define TP_KINETO_NAME_MAX_BYTES 48 /* room is needed for "_reply_" and a number */
+
+/* Somebody who asks from where it cannot be answered: told a few times. */
+struct tp_kineto_misfit {
+    void (*tell)(void *arg, const char *dir, const struct tp_kineto_peer *peer);
+    void *arg;
+    unsigned n_told; /* TP_KINETO_MISFITS_MAX are */
+};
+
+#define TP_KINETO_MISFITS_MAX 8
 
 /* Plain data: one listening socket. */
 struct tp_kineto_socket {
     int fd;
-    uint32_t number;    /* of the listener; part of every peer */
-    char name[64];      /* "dynolog" */
-    char dir[64];       /* where it is; "" = abstract */
-    uint64_t n_replies; /* names given to answering sockets */
-    void *tidying;      /* where tp_kineto_socket_tidy() is; NULL = nowhere */
+    uint32_t number; /* of the listener; part of every peer */
+    char name[64];   /* "dynolog" */
+    char dir[64];    /* where it is; "" = abstract */
+    char real[64];   /* likewise without links; "" when that is too long */
+    struct tp_kineto_misfit *misfit; /* borrowed; NULL = nobody is told */
+    uint64_t n_replies;              /* names given to answering sockets */
+    void *tidying; /* where tp_kineto_socket_tidy() is; NULL = nowhere */
 };
 
 /*
@@ -37,8 +49,10 @@ struct tp_kineto_socket {
  * dir   an absolute path that leaves room for the names; "" = abstract.
  * out   written on success; close it with tp_kineto_socket_close().
  *
- * TP_EINVAL  name or dir cannot be. TP_EEXIST  somebody (a dynolog) has the name.
- * TP_EIO.
+ * A socket that nobody has open any more is replaced, and nothing else.
+ *
+ * TP_EINVAL  name or dir cannot be. TP_EEXIST  somebody (a dynolog) has the name, or
+ * something that is no socket. TP_EIO.
  */
 int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
                           struct tp_kineto_socket *out, struct tp_err *err);
@@ -47,7 +61,8 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
 void tp_kineto_socket_close(struct tp_kineto_socket *s);
 
 /* Whether answers from s may go to that peer at all: it must be of the same kind, and
- * in the same directory. */
+ * in the same directory, however many slashes it writes, by the name that s has or by
+ * the real one. If not, s->misfit is told. */
 bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer);
 
@@ -72,7 +87,8 @@ uint64_t tp_kineto_unread_bytes(int fd);
 
 /*
  * Remove the sockets that ended processes have left in the directory: libkineto never
- * removes its own. Nothing for an abstract one.
+ * removes its own. Nothing for an abstract one, and none that is younger than
+ * TP_KINETO_LITTER_S: the kernel makes the name before the socket can be found by it.
  *
  * most  so many names are looked at; anybody may have put millions there.
  *

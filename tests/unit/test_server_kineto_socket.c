@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,105 @@ static void test_a_path_that_leads_to_another_socket_is_not_answered(void **stat
     free(from);
 }
 
+static void test_a_name_of_something_else_is_not_taken(void **state)
+{
+    struct place *p = *state;
+    char *file = tmpdir_path(p->dir, "file");
+    struct tp_kineto_socket s;
+    struct sockaddr_un a;
+    socklen_t len = address(p->dir, "stream", &a);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct tp_err err = {0};
+
+    tmpdir_write(p->dir, "file", "precious", 8);
+    assert_int_equal(tp_kineto_socket_open("file", p->dir, 2, &s, &err), TP_EEXIST);
+    assert_non_null(strstr(err.message, "is no socket"));
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(tp_kineto_socket_open("stream", p->dir, 2, &s, &err), TP_EEXIST);
+    assert_non_null(strstr(err.message, "is taken"));
+    assert_int_equal(access(a.sun_path, F_OK), 0);
+    close(fd);
+    /* Of that only the path is left. */
+    assert_int_equal(tp_kineto_socket_open("stream", p->dir, 2, &s, &err), TP_OK);
+    tp_kineto_socket_close(&s);
+    free(file);
+}
+
+static void count_misfit(void *arg, const char *dir, const struct tp_kineto_peer *peer)
+{
+    unsigned *n = arg;
+
+    assert_string_equal(dir, "");
+    assert_int_equal(peer->pid, 7);
+    (*n)++;
+}
+
+static void test_who_is_not_answered_is_told_a_few_times(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer = {.pid = 7, .address_bytes = 3, .address = "/x"};
+    unsigned n = 0;
+    struct tp_kineto_misfit misfit = {.tell = count_misfit, .arg = &n};
+
+    p->named.misfit = &misfit;
+    for (int i = 0; i < TP_KINETO_MISFITS_MAX + 5; i++)
+        assert_false(tp_kineto_socket_fits(&p->named, &peer));
+    assert_int_equal(n, TP_KINETO_MISFITS_MAX);
+}
+
+/* libkineto compares the text of the directory, so that is what it gets back. */
+static void test_a_directory_may_have_slashes_or_its_real_name(void **state)
+{
+    struct place *p = *state;
+    char *link = tmpdir_path(p->dir, "l"), *real = tmpdir_path(p->dir, "r");
+    char with_slash[100], twice[100];
+    const char *dirs[] = {link, real, with_slash, twice};
+    struct tp_kineto_socket s;
+
+    assert_int_equal(mkdir(real, 0700), 0);
+    assert_int_equal(symlink(real, link), 0);
+    snprintf(with_slash, sizeof(with_slash), "%s/", link);
+    snprintf(twice, sizeof(twice), "/%s", real);
+    assert_int_equal(tp_kineto_socket_open("d", link, 2, &s, NULL), TP_OK);
+    for (int i = 0; i < 4; i++) {
+        struct tp_kineto_peer peer;
+        struct sockaddr_un from = {0};
+        socklen_t len = sizeof(from);
+        char name[40], byte;
+        int client, fd;
+
+        snprintf(name, sizeof(name), "dynoconfigclient-%d", i);
+        client = open_client(dirs[i], name, &peer);
+        assert_true(tp_kineto_socket_fits(&s, &peer));
+        fd = tp_kineto_reply_open(&s, &peer);
+        assert_true(fd >= 0);
+        assert_int_equal(send(fd, "a", 1, 0), 1);
+        assert_int_equal(recvfrom(client, &byte, 1, 0, (struct sockaddr *)&from, &len),
+                         1);
+        if (strncmp(from.sun_path, dirs[i], strlen(dirs[i])) != 0 ||
+            from.sun_path[strlen(dirs[i])] != '/')
+            fail_msg("%s is answered by %s", dirs[i], from.sun_path);
+        tp_kineto_reply_close(&s, fd);
+        assert_int_not_equal(access(from.sun_path, F_OK), 0);
+        close(client);
+    }
+    tp_kineto_socket_close(&s);
+    free(link);
+    free(real);
+}
+
+/* As if it had been made so long ago. */
+static void make_old(const char *dir, const char *name)
+{
+    const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char *path = tmpdir_path(dir, name);
+
+    assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
+    free(path);
+}
+
 static void expect_there(const char *dir, const char *name, bool is_there)
 {
     char *path = tmpdir_path(dir, name);
@@ -259,7 +359,10 @@ static void test_litter_is_removed_in_small_steps_and_nothing_else(void **state)
 
         snprintf(name, sizeof(name), "%s-%d", i < 19 ? "dynoconfigclient" : "other", i);
         close(open_client(p->dir, name, &peer));
+        make_old(p->dir, name);
     }
+    make_old(p->dir, "dynoconfigclient-alive");
+    close(open_client(p->dir, "dynoconfigclient-new", &peer));
     tmpdir_write(p->dir, "dynoconfigclient-file", "x", 1);
     assert_false(tp_kineto_socket_tidy(&p->named, 5));
     while (tp_kineto_socket_tidy(&p->in_dir, 5))
@@ -269,6 +372,7 @@ static void test_litter_is_removed_in_small_steps_and_nothing_else(void **state)
     expect_there(p->dir, "dynoconfigclient-18", false);
     expect_there(p->dir, "other-19", true);
     expect_there(p->dir, "dynoconfigclient-alive", true);
+    expect_there(p->dir, "dynoconfigclient-new", true); /* it may be on its way */
     expect_there(p->dir, "dynoconfigclient-file", true);
     close(alive);
 }
@@ -285,6 +389,9 @@ int main(void)
         TEST(test_an_answer_comes_from_a_bound_socket_of_the_kind),
         TEST(test_nobody_at_the_address_is_told_as_gone),
         TEST(test_a_path_that_leads_to_another_socket_is_not_answered),
+        TEST(test_a_name_of_something_else_is_not_taken),
+        TEST(test_who_is_not_answered_is_told_a_few_times),
+        TEST(test_a_directory_may_have_slashes_or_its_real_name),
         TEST(test_litter_is_removed_in_small_steps_and_nothing_else),
     };
 
