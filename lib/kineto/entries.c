@@ -6,7 +6,9 @@
  * can have it while the process lives. The pids in the payload are in another
  * namespace, or a lie. When the credentials behind an address change, the old process
  * is gone and this is a new one. Nobody can fill the table for others: a process has
- * few places in it, and a user half of them.
+ * few places in it, and a user half of them; a process whose pid the kernel does not
+ * show (it is in another pid namespace) shares an eighth with the others of its user,
+ * since nothing tells which of them it is.
  *
  * The lost alternative is dynolog's key, the set of claimed pids: two containers with
  * the same pids are one process there.
@@ -60,34 +62,36 @@ void tp_kineto_entry_forget_order(struct tp_kineto_entry *e)
     e->seen.has_order = false;
 }
 
-static const char *pid_key(const struct tp_kineto_entry *e)
+/* A process, as far as the kernel shows it. */
+static uint64_t process_of(const struct tp_kineto_peer *peer)
 {
-    return (const char *)&e->seen.peer.pid;
+    return peer->pid > 0 ? (uint64_t)peer->pid : (uint64_t)peer->uid << 32;
 }
 
-static const char *uid_key(const struct tp_kineto_entry *e)
+static uint64_t count_of(const struct tp_strmap *counts, uint64_t key)
 {
-    return (const char *)&e->seen.peer.uid;
+    uint64_t n = 0;
+
+    tp_strmap_get_u64(counts, (const char *)&key, sizeof(key), &n);
+    return n;
 }
 
 /* One entry less with that key. */
-static void count_down(struct tp_strmap *counts, const char *key)
+static void count_down(struct tp_strmap *counts, uint64_t key)
 {
-    uint64_t n = 0;
+    uint64_t n = count_of(counts, key);
+    const char *bytes = (const char *)&key;
 
-    tp_strmap_get_u64(counts, key, 4, &n);
     if (n <= 1)
-        tp_strmap_remove_u64(counts, key, 4);
-    else
-        tp_strmap_put_u64(counts, key, 4, n - 1, NULL); /* it is there: no memory */
+        tp_strmap_remove_u64(counts, bytes, sizeof(key));
+    else /* it is there, so no memory is needed */
+        tp_strmap_put_u64(counts, bytes, sizeof(key), n - 1, NULL);
 }
 
-static int count_up(struct tp_strmap *counts, const char *key)
+static int count_up(struct tp_strmap *counts, uint64_t key)
 {
-    uint64_t n = 0;
-
-    tp_strmap_get_u64(counts, key, 4, &n);
-    return tp_strmap_put_u64(counts, key, 4, n + 1, NULL);
+    return tp_strmap_put_u64(counts, (const char *)&key, sizeof(key),
+                             count_of(counts, key) + 1, NULL);
 }
 
 void tp_kineto_entry_let_go(struct tp_kineto_table *t, struct tp_kineto_entry *e)
@@ -95,8 +99,8 @@ void tp_kineto_entry_let_go(struct tp_kineto_table *t, struct tp_kineto_entry *e
     tp_kineto_entry_move(e, TP_KINETO_GONE);
     tp_kineto_entry_forget_order(e);
     tp_strmap_remove(&t->by_key, e->key, e->key_bytes);
-    count_down(&t->by_pid, pid_key(e));
-    count_down(&t->by_uid, uid_key(e));
+    count_down(&t->by_pid, process_of(&e->seen.peer));
+    count_down(&t->by_uid, e->seen.peer.uid);
     t->stats.n_targets--;
     t->stats.gone++;
     tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_GONE);
@@ -116,12 +120,12 @@ static int link_entry(struct tp_kineto_table *t, struct tp_kineto_entry *e)
 
     has_key = tp_strmap_put(&t->by_key, e->key, e->key_bytes, e, NULL) == TP_OK;
     has_id = has_key && tp_strmap_put(&t->by_id, id, 8, e, NULL) == TP_OK;
-    has_pid = has_id && count_up(&t->by_pid, pid_key(e)) == TP_OK;
-    has_uid = has_pid && count_up(&t->by_uid, uid_key(e)) == TP_OK;
+    has_pid = has_id && count_up(&t->by_pid, process_of(&e->seen.peer)) == TP_OK;
+    has_uid = has_pid && count_up(&t->by_uid, e->seen.peer.uid) == TP_OK;
     if (has_uid)
         return TP_OK;
     if (has_pid)
-        count_down(&t->by_pid, pid_key(e));
+        count_down(&t->by_pid, process_of(&e->seen.peer));
     if (has_id)
         tp_strmap_remove(&t->by_id, id, 8);
     if (has_key)
@@ -131,13 +135,12 @@ static int link_entry(struct tp_kineto_table *t, struct tp_kineto_entry *e)
 
 static bool has_room(const struct tp_kineto_table *t, const struct tp_kineto_peer *peer)
 {
-    uint64_t of_pid = 0, of_uid = 0;
+    uint64_t most = peer->pid > 0 ? TP_KINETO_TARGETS_PER_PID
+                                  : TP_KINETO_UNSEEN_PER_UID;
 
-    tp_strmap_get_u64(&t->by_pid, (const char *)&peer->pid, 4, &of_pid);
-    tp_strmap_get_u64(&t->by_uid, (const char *)&peer->uid, 4, &of_uid);
     return t->stats.n_targets < TP_KINETO_TARGETS_MAX &&
-           of_uid < TP_KINETO_TARGETS_PER_UID &&
-           (peer->pid <= 0 || of_pid < TP_KINETO_TARGETS_PER_PID);
+           count_of(&t->by_uid, peer->uid) < TP_KINETO_TARGETS_PER_UID &&
+           count_of(&t->by_pid, process_of(peer)) < most;
 }
 
 /* NULL when there are too many, or no memory: then it is answered and not known. */

@@ -35,8 +35,9 @@ struct tp_kineto_entry {
 struct tp_kineto_table {
     struct tp_strmap by_key; /* listener and address -> entry, not gone */
     struct tp_strmap by_id;  /* 8 bytes of id -> entry */
-    struct tp_strmap by_pid; /* 4 bytes of pid -> number of entries in by_key */
-    struct tp_strmap by_uid; /* 4 bytes of uid -> likewise */
+    struct tp_strmap by_pid; /* pid, or user when none is visible -> number of
+                                entries in by_key */
+    struct tp_strmap by_uid; /* user -> likewise */
     struct tp_kineto_entry *first_news, **last_news;
     uint64_t last_id;
     uint64_t unknown_bucket_ns; /* of all that are answered and not known */

@@ -23,6 +23,7 @@ struct tp_kineto_table;
 #define TP_KINETO_TARGETS_MAX 8192
 #define TP_KINETO_TARGETS_PER_UID (TP_KINETO_TARGETS_MAX / 2)
 #define TP_KINETO_TARGETS_PER_PID 8
+#define TP_KINETO_UNSEEN_PER_UID 1024 /* with a pid that is not visible from here */
 #define TP_KINETO_ORDER_MAX_BYTES 4096
 #define TP_KINETO_BURST 20           /* datagrams of one process at once, and then */
 #define TP_KINETO_PER_S 10           /* so many a second are answered */

@@ -488,6 +488,35 @@ static void test_one_user_cannot_fill_the_table(void **state)
     assert_int_equal(stats.n_targets, TP_KINETO_TARGETS_PER_UID + 1);
 }
 
+/* Nothing tells which of them one is, so they share. */
+static void test_processes_that_are_not_visible_cannot_fill_the_table(void **state)
+{
+    struct world *w = *state;
+    struct tp_kineto_peer other = peer(2 * TP_KINETO_UNSEEN_PER_UID);
+    struct tp_kineto_stats stats;
+
+    for (unsigned i = 0; i < TP_KINETO_UNSEEN_PER_UID + 10; i++) {
+        struct tp_kineto_peer p = peer(i);
+        bool is_known;
+
+        p.pid = 0;
+        is_known = ask_as(w, &p, IDLE, 0).answer == TP_KINETO_ANSWER_EMPTY;
+        if (is_known != (i < TP_KINETO_UNSEEN_PER_UID))
+            fail_msg("process %u", i);
+    }
+    assert_int_equal(ask_as(w, &other, IDLE, 0).answer, TP_KINETO_ANSWER_EMPTY);
+    other = peer(2 * TP_KINETO_UNSEEN_PER_UID + 1);
+    other.pid = 0;
+    other.uid = 9;
+    assert_int_equal(ask_as(w, &other, IDLE, 0).answer, TP_KINETO_ANSWER_EMPTY);
+    tp_kineto_table_stats(w->table, &stats);
+    assert_int_equal(stats.n_targets, TP_KINETO_UNSEEN_PER_UID + 2);
+    /* When they are gone there is room again. */
+    w->now += (TP_KINETO_SILENCE_S + 1) * S;
+    tp_kineto_table_sweep(w->table, w->now);
+    assert_int_equal(ask_as(w, &other, IDLE, 0).answer, TP_KINETO_ANSWER_EMPTY);
+}
+
 static void test_what_the_gate_threw_away_is_counted(void **state)
 {
     struct world *w = *state;
@@ -574,6 +603,7 @@ int main(void)
         TEST(test_a_flood_is_not_answered_and_others_are),
         TEST(test_one_process_cannot_fill_the_table),
         TEST(test_one_user_cannot_fill_the_table),
+        TEST(test_processes_that_are_not_visible_cannot_fill_the_table),
         TEST(test_a_full_table_still_answers_within_bounds),
         TEST(test_what_the_gate_threw_away_is_counted),
         TEST(test_orders_that_cannot_be_are_refused),
