@@ -132,18 +132,31 @@ static void read_log_file(struct call *c)
                                                 &c->no_files) == TP_OK;
 }
 
+/* The pid by which a client knows a process. One that we cannot see, since it lives in
+ * another pid namespace, is known by the pid that it has there, as with dynolog. */
+static int64_t pid_of(const struct tp_producer_view *p)
+{
+    static const char unseen[] = "kineto-c"; /* its name: "kineto-cPID-NUMBER" */
+    size_t n = sizeof(unseen) - 1;
+
+    if (p->pid >= 0)
+        return p->pid;
+    return strncmp(p->name, unseen, n) == 0 ? strtol(p->name + n, NULL, 10) : 0;
+}
+
 static int choose(struct call *c, const struct tp_producer_view *p)
 {
+    int64_t pid = pid_of(p);
     struct chosen *more;
 
     if (strcmp(p->kind, "kineto") != 0 || strcmp(p->state, "stale") == 0 ||
-        !is_asked_for(c, p->pid))
+        !is_asked_for(c, pid))
         return TP_OK;
     more = realloc(c->chosen, (c->n_chosen + 1) * sizeof(*more));
     if (more == NULL)
         return tp_fail(&c->err, TP_ENOMEM, "no memory for the processes");
     c->chosen = more;
-    more[c->n_chosen].pid = p->pid < 0 ? 0 : p->pid;
+    more[c->n_chosen].pid = pid;
     snprintf(more[c->n_chosen++].id, sizeof(more->id), "%s", p->id);
     return TP_OK;
 }

@@ -48,6 +48,45 @@ test('one that dies in its container is told as such', { skip: cannot }, async (
   assert.deepEqual(dropped(c), []);
 });
 
+// Runs a service with pids of its own, which sees nobody but itself. unshare(1) would not pass SIGTERM on.
+const ALONE = ['python3', '-c', `
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.unshare(0x20000000 | 0x20000) or libc.mount(b'none', b'/', None, 0x44000, None): # NEWPID, NEWNS; REC, PRIVATE
+    sys.exit('no namespaces')
+pid = os.fork()
+if pid == 0:
+    libc.prctl(1, signal.SIGKILL) # with its parent
+    libc.mount(b'proc', b'/proc', b'proc', 0, None)
+    os.execv(sys.argv[1], sys.argv[1:])
+signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`];
+
+test('a service in a container of its own traces processes that it cannot see', { skip: cannot }, async (t) => {
+  const dir = sharedDirectory(t);
+  const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir], through: ALONE });
+  const knobs = { 'socket-dir': dir, events: 7, job: 4242 };
+  const all = [[], CONTAINER, CONTAINER].map((through) => clients(t, server, knobs, through));
+  const listed = await producers(server, 3);
+  await until('all have asked', () => all.every((c) => c.of('poll').length > 0));
+  const own = all.map((c) => c.of('poll')[0].pid);
+  assert.equal(own[1], own[2], 'two have equal pids');
+  // What is known: who they are by socket and uid, and what they say. What is not: a pid of ours, rank, life.
+  assert.deepEqual(listed.map((p) => p.name.replace(/-\d+$/, '')).sort(), own.map((pid) => `kineto-c${pid}`).sort());
+  for (const p of listed) assert.deepEqual([p.pid, p.rank, p.job], [undefined, undefined, '4242']);
+  const end = await traced(server, { job: '4242', require: 3, ...QUICK });
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  assert.deepEqual(end.matched.map((m) => [m.state, m.counts.stored]), listed.map(() => ['done', 8]));
+  for (const c of all) assertNobodyDied(c);
+
+  await all[0].stop();
+  const without = await server.waitFinal((await server.createTrace({ job: '4242', ...QUICK })).id);
+  assert.notEqual(without.outcome, 'complete', 'one that has ended unseen asks no more');
+  const dead = without.matched.find((m) => m.name.startsWith(`kineto-c${own[0]}-`));
+  assert.deepEqual([dead.state, dead.reason], ['refused', 'it asked too late to start with the others']);
+});
+
 test('without the directory a container does not find the service, and lives', { skip: cannot }, async (t) => {
   const server = await serveKineto(t);
   const c = clients(t, server, { 'run-ms': 1500 }, CONTAINER);

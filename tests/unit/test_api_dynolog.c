@@ -57,13 +57,14 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void add_processes(struct scene *s, int n)
+/* By their pids; 0 = one that cannot be seen, and calls itself 1. */
+static void add(struct scene *s, const int *pids_of, int n)
 {
     struct tp_kineto_task task;
 
     for (int i = 1; i <= n; i++) {
-        struct tp_kineto_peer peer = {.pid = 100 + i, .uid = 7};
-        const int32_t pids[] = {i};
+        struct tp_kineto_peer peer = {.pid = pids_of[i - 1], .uid = 7};
+        const int32_t pids[] = {1};
         char bytes[KINETO_BYTES_MAX];
         size_t len = kineto_request(bytes, 2, 0, pids, 1);
 
@@ -78,6 +79,13 @@ static void add_processes(struct scene *s, int n)
                                                    s->rig.now, NULL),
                          TP_OK);
     }
+}
+
+static void add_processes(struct scene *s, int n)
+{
+    static const int pids[] = {101, 102, 103};
+
+    add(s, pids, n);
 }
 
 static int call(struct scene *s, const char *message)
@@ -183,6 +191,20 @@ static void test_pids_select(void **state)
     tp_trace_view_free(v);
 }
 
+static void test_one_that_cannot_be_seen_has_the_pid_that_it_says(void **state)
+{
+    static char *const dirs[] = {"/"};
+    static const int pids[] = {0, 102, 0};
+    struct scene *s = *state;
+
+    s->service.log_dirs = dirs;
+    s->service.n_log_dirs = 1;
+    add(s, pids, 3);
+    answer(s, REQUEST("\"pids\":[1]"));
+    expect_has(s, "\"processesMatched\": [1, 1], ");
+    expect_has(s, "\"files\": [\"/t_c1-1.json\", \"/t_c1-3.json\"]");
+}
+
 static void test_a_job_with_a_trace_is_busy(void **state)
 {
     struct scene *s = *state;
@@ -285,6 +307,7 @@ int main(void)
         TEST(test_a_request_without_processes_makes_nothing),
         TEST(test_the_limit_bounds_what_is_triggered_not_what_matches),
         TEST(test_pids_select),
+        TEST(test_one_that_cannot_be_seen_has_the_pid_that_it_says),
         TEST(test_a_job_with_a_trace_is_busy),
         TEST(test_a_list_of_types_in_any_case_is_a_filter),
         TEST(test_files_are_promised_below_the_directories_only),

@@ -9,9 +9,9 @@ const CLIENT = path.join(path.dirname(BINARY), 'e2e', 'kineto_client');
 let n = 0;
 
 // A service with a Kineto socket of its own: server.kineto has its name and the folder for files.
-export async function serveKineto(t, { args = [], dataDir = null, kineto = null } = {}) {
+export async function serveKineto(t, { args = [], dataDir = null, kineto = null, through = [] } = {}) {
   const k = kineto ?? { name: `tp-e2e-${process.pid}-${++n}`, traceDir: path.join(temporaryFolder(), 'files') };
-  const server = await serve(t, { args: ['--kineto-socket', k.name, '--kineto-trace-dir', k.traceDir, ...args], dataDir });
+  const server = await serve(t, { args: ['--kineto-socket', k.name, '--kineto-trace-dir', k.traceDir, ...args], dataDir, through });
   server.kineto = k;
   return server;
 }

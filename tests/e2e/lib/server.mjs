@@ -33,14 +33,16 @@ export async function serve(t, options) {
 
 // A running server and the requests that tests send to it.
 export class Server {
-  // Start one; args are further command line arguments, dataDir is kept when given and made (and removed) otherwise.
-  static async start({ args = [], dataDir = null, env = {} } = {}) {
+  // Start one; args are further command line arguments, dataDir is kept when given and made (and removed) otherwise;
+  // `through` is a command that runs it, passes SIGTERM on, and ends as it ends.
+  static async start({ args = [], dataDir = null, env = {}, through = [] } = {}) {
     const s = new Server();
     loadContract(); // now, since it takes a while
     s.ownsData = dataDir === null;
     s.dataDir = dataDir ?? temporaryFolder();
     s.log = '';
-    s.process = spawn(BINARY, ['--listen', '127.0.0.1:0', '--kineto-socket', '', '--data-dir', s.dataDir, ...args], {
+    const [program, ...words] = [...through, BINARY];
+    s.process = spawn(program, [...words, '--listen', '127.0.0.1:0', '--kineto-socket', '', '--data-dir', s.dataDir, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     });
