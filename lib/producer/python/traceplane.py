@@ -14,12 +14,20 @@
 
 It is libtraceplane.so by ctypes: nothing to build. The first use opens a client by the
 TRACEPLANE_ variables (TRACEPLANE_URL, ...); open() does it with options. While no trace
-is on, a span costs a fraction of a microsecond and records nothing; without a library or
-a service the program runs on just the same. Spans of one thread nest. What is `async
-def` is recorded as an asynchronous event, which may overlap others of its thread.
+is on, a span costs a fraction of a microsecond and records nothing; without a library
+or a service the program runs on just the same. Spans of one thread nest. What is `async
+def` is recorded as an asynchronous event, which may overlap others of its thread; a
+`with span()` around an await is not, so no other task may use spans meanwhile.
 
-Threads: everything may be called from any thread. Fork: the child records nothing until
-it calls open(). Exit: what was recorded is sent, for at most flush_ms.
+What records (span, traced, step, instant, counter, complete, flow, device_track) raises
+nothing, whatever it is given: a value without a text is recorded as a remark of that,
+and a call that cannot be understood is left out and warned of once. What prepares
+(open, Client, register_type, find_type) raises Error for what is wrong.
+
+Threads: everything may be called from any thread, also while another one closes. Fork:
+the child of a process that has a client records nothing until it calls open(). Exit:
+what was recorded is sent, for at most flush_ms; likewise when a child of
+multiprocessing ends. os._exit() and a signal that kills send nothing: flush() before.
 """
 
 import ctypes
@@ -27,8 +35,11 @@ import ctypes.util
 import functools
 import inspect
 import itertools
+import operator
 import os
+import sys
 import threading
+import time
 import warnings
 
 __all__ = [
@@ -38,9 +49,11 @@ __all__ = [
 ]
 
 NONE = 255  # a type that is never recorded
+_NOTHING = bytes(256)  # the types of which a client that is off records any
 _TEXT_MAX_NAMES = 65536
 _ERR_BYTES = 512
 _FIELDS_MAX = 32
+_EINVAL = -1  # enum tp_code
 
 _INT, _DOUBLE, _BOOL, _TEXT, _COPY = range(5)
 _KINDS = {"slice": 1, "instant": 2, "counter": 3}
@@ -165,24 +178,29 @@ _FUNCTIONS = [
 
 
 class _Library:
-    """The functions of libtraceplane.so as attributes."""
+    """The functions of libtraceplane.so as attributes, and where it was found."""
 
     def __init__(self, path):
+        self.path = path
         slow, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
         for name, result, arguments, is_slow in _FUNCTIONS:
-            function = getattr(slow if is_slow else quick, name)
+            try:
+                function = getattr(slow if is_slow else quick, name)
+            except AttributeError:
+                raise OSError(f"{path} is of another version: no {name}()") from None
             function.restype = result
             function.argtypes = arguments
             setattr(self, {"tp_async": "async_"}.get(name, name[3:]), function)
 
 
 def _candidates():
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(os.path.realpath(__file__))
     if "TRACEPLANE_LIBRARY" in os.environ:
         yield os.environ["TRACEPLANE_LIBRARY"]
         return
     yield os.path.join(here, "libtraceplane.so")
     yield os.path.join(here, "../../../build/libtraceplane.so")  # in a source tree
+    yield os.path.join(here, "../../../lib/libtraceplane.so.0")  # as it is installed
     yield "libtraceplane.so.0"
     found = ctypes.util.find_library("traceplane")
     if found is not None:
@@ -190,14 +208,63 @@ def _candidates():
 
 
 @functools.lru_cache(maxsize=None)
-def _library():
+def _find_library():
+    """The library, or the text of why there is none: it is looked for once."""
     failures = []
     for path in _candidates():
         try:
             return _Library(path)
         except OSError as e:
             failures.append(str(e))
-    raise OSError("libtraceplane.so cannot be loaded: " + "; ".join(failures))
+    return "libtraceplane.so cannot be loaded: " + "; ".join(failures)
+
+
+def _library():
+    found = _find_library()
+    if isinstance(found, str):
+        raise OSError(found)
+    return found
+
+
+_warned = set()  # what has been warned of
+
+
+def _warn_once(of, message):
+    """Warn where nothing may be raised: a filter may make an error of a warning."""
+    if of in _warned:
+        return
+    _warned.add(of)
+    message = f"traceplane {message}"
+    try:
+        warnings.warn(message, RuntimeWarning, 4)
+    except Exception:
+        try:
+            print(f"RuntimeWarning: {message}", file=sys.stderr)
+        except Exception:
+            pass
+
+
+def _left_out(what, error):
+    """A call was left out, since its values are of no use."""
+    _warn_once(what, f"leaves out a {what}: {type(error).__name__}: {_text_of(error)}")
+
+
+def _records_nothing(reason):
+    _warn_once(None, f"records nothing: {reason}")
+
+
+def _text_of(value):
+    """A value as a plain str, whatever its __str__ does."""
+    try:
+        text = str(value)
+        return text if type(text) is str else str.__str__(text)
+    except Exception as e:
+        return f"<{type(value).__name__} without a text: {type(e).__name__}>"
+
+
+def _bytes_of(text):
+    """A plain str as the library takes it: UTF-8 that ends at its first zero byte."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace")
 
 
 _names = {}
@@ -205,12 +272,25 @@ _names = {}
 
 def _intern(text):
     """The library's number of a text."""
+    if type(text) is not str:
+        text = _text_of(text)
     number = _names.get(text)
     if number is None:
-        number = _library().intern(str(text).encode("utf-8", "replace"))
+        number = _library().intern(_bytes_of(text))
         if len(_names) < _TEXT_MAX_NAMES:
             _names[text] = number
     return number
+
+
+def _set_value(item, value):
+    if isinstance(value, bool):
+        item.kind, item.value.i = _BOOL, value
+    elif isinstance(value, int) and -(2**63) <= value < 2**63:
+        item.kind, item.value.i = _INT, value
+    elif isinstance(value, float):
+        item.kind, item.value.d = _DOUBLE, value
+    else:
+        item.kind, item.value.s = _COPY, _bytes_of(_text_of(value))
 
 
 def _fields_of(arguments):
@@ -221,26 +301,54 @@ def _fields_of(arguments):
     items = (_Field * n)()
     for item, (key, value) in zip(items, arguments.items()):
         item.key = _intern(key)
-        if isinstance(value, bool):
-            item.kind, item.value.i = _BOOL, value
-        elif isinstance(value, int) and -(2**63) <= value < 2**63:
-            item.kind, item.value.i = _INT, value
-        elif isinstance(value, float):
-            item.kind, item.value.d = _DOUBLE, value
-        else:
-            item.kind = _COPY
-            item.value.s = str(value).encode("utf-8", "replace")
+        _set_value(item, value)
     return _Fields(items, n)
 
 
-def _bytes(text):
-    return None if text is None else os.fsencode(text)
+def _ns(value):
+    """A time or a duration in nanoseconds, from 0 to 2^64 - 1."""
+    return min(max(int(value), 0), 2**64 - 1)
+
+
+def _option_text(name, value):
+    """A str, bytes or path as the library takes it; None stays None."""
+    if value is None:
+        return None
+    try:
+        data = os.fsencode(value)
+    except (TypeError, UnicodeError) as e:
+        raise Error(_EINVAL, f"{name} is no text: {e}") from None
+    if b"\0" in data:
+        raise Error(_EINVAL, f"{name} has a zero byte in it")
+    return data
+
+
+def _option_number(name, value, bits):
+    """A whole number from 0 that fits; None is 0."""
+    try:
+        number = 0 if value is None else operator.index(value)
+    except TypeError as e:
+        raise Error(_EINVAL, f"{name} is no whole number: {e}") from None
+    if not 0 <= number < 2**bits:
+        raise Error(_EINVAL, f"{name} is not from 0 to {2**bits - 1}: {number}")
+    return number
+
+
+def _option_word(name, value, words):
+    try:
+        return words[value]
+    except (KeyError, TypeError):
+        raise Error(_EINVAL, f"{name} is none of {', '.join(words)}: "
+                             f"{_text_of(value)}") from None
+
+
+_clients = set()  # that are open, in this process
 
 
 class Client:
     """A connection to a service. One a process is usual; the functions of the module
-    use one of their own. Options are those of struct tp_options; what is not given comes
-    from the environment.
+    use one of their own. Options are those of struct tp_options; what is not given
+    comes from the environment.
 
     Raises Error for a wrong option, OSError when there is no library.
     """
@@ -249,37 +357,87 @@ class Client:
                  world_size=0, backend=None, device=None, ring_bytes=0,
                  rings_bytes_max=0, backlog_bytes=0, when_full="drop", block_us=0,
                  flush_ms=0, is_off=False, log=False):
-        self._library = _library()
+        self._start_off(_library())
         options = _Options(
-            ctypes.sizeof(_Options), _bytes(url), _bytes(token), _bytes(job),
-            _bytes(name), rank is not None, rank or 0, world_size, _bytes(backend),
-            _bytes(device), ring_bytes, rings_bytes_max, backlog_bytes,
-            {"drop": 0, "block": 1}[when_full], block_us, flush_ms, is_off, log)
-        pointer = _CLIENT()
-        self._call("open", ctypes.byref(options), ctypes.byref(pointer))
-        self._pid = os.getpid()
-        self._use(pointer.value)
-        self._lock = threading.Lock()  # guards _counter_type
-        self._counter_type = NONE
-        self._span_type = self.find_type("user_annotation")
-
-    def _use(self, pointer):
-        self._pointer = pointer
+            ctypes.sizeof(_Options), _option_text("url", url),
+            _option_text("token", token), _option_text("job", job),
+            _option_text("name", name), rank is not None,
+            _option_number("rank", rank, 32),
+            _option_number("world_size", world_size, 32),
+            _option_text("backend", backend), _option_text("device", device),
+            _option_number("ring_bytes", ring_bytes, 64),
+            _option_number("rings_bytes_max", rings_bytes_max, 64),
+            _option_number("backlog_bytes", backlog_bytes, 64),
+            _option_word("when_full", when_full, {"drop": 0, "block": 1}),
+            _option_number("block_us", block_us, 32),
+            _option_number("flush_ms", flush_ms, 32), bool(is_off), bool(log))
+        pointer, err = _CLIENT(), _Err()
+        _check(self._library.open(ctypes.byref(options), ctypes.byref(pointer),
+                                  ctypes.byref(err)), err)
+        self._pointer = pointer.value
         # The library sets a byte for each type that is being recorded.
-        self.enabled = (ctypes.c_ubyte * 256).from_address(pointer)
+        self._enabled = (ctypes.c_ubyte * 256).from_address(pointer.value)
+        _clients.add(self)
+        _plan_end_of_child()
+        try:
+            self._span_type = self.find_type("user_annotation")
+            self._counter_type = self.register_type("python", "COUNTER", "counter")
+        except BaseException:
+            self.close()
+            raise
 
-    def _call(self, name, *arguments):
+    def _start_off(self, library):
+        self._library = library
+        self._enabled = _NOTHING
+        self._span_type = self._counter_type = NONE
+        self._pointer = None  # into the library; close() takes it away
+        self._left = None  # what it took away and nobody has given back yet
+        self._inside = []  # an item for each call that may be using either
+        self._lock = threading.RLock()  # guards the taking; finalizers close, too
+
+    def _do(self, function, *arguments):
+        """Call a function of the library with the client; 0 when that is closed.
+
+        Who gives the pointer back has first taken it away and then looked who is
+        inside; who uses it is first inside and then looks for it. So it stays while it
+        is used, whatever threads, signal handlers and finalizers do meanwhile."""
+        inside = self._inside  # in the child of a fork it is another one
+        try:
+            inside.append(None)
+            pointer = self._pointer
+            return 0 if pointer is None else function(pointer, *arguments)
+        finally:
+            inside.pop()
+            if self._left is not None:
+                self._give_back()
+
+    def _ask(self, function, *arguments):
+        """As _do(), for what may fail."""
         err = _Err()
-        code = getattr(self._library, name)(*arguments, ctypes.byref(err))
-        if code != 0:
-            raise Error(code, err.message.decode("utf-8", "replace"))
+        _check(self._do(function, *arguments, ctypes.byref(err)), err)
+
+    def _give_back(self):
+        with self._lock:
+            if self._inside:
+                return  # the last of them does it
+            pointer, self._left = self._left, None
+        if pointer is not None:
+            self._library.close(pointer)
+
+    def _forget(self):
+        """In the child of a fork: all is the parent's, and its threads are not here."""
+        self._start_off(self._library)
 
     def close(self):
-        """Send what is recorded and end. The client may be used on: it is off."""
-        pointer, self._pointer = self._pointer, None
-        self.enabled = bytes(256)
-        if pointer is not None and self._pid == os.getpid():
-            self._library.close(pointer)
+        """Send what is recorded and end. The client may be used on: it is off. When a
+        flush() of another thread is under way, it is that one that ends it."""
+        with self._lock:
+            self._enabled = _NOTHING
+            pointer, self._pointer = self._pointer, None
+            if pointer is not None:
+                self._left = pointer
+        _clients.discard(self)
+        self._give_back()
 
     def __enter__(self):
         return self
@@ -289,26 +447,34 @@ class Client:
 
     def register_type(self, plugin, type_name, kind="slice", unit=None):
         """Register an activity type, or find it; returns its id."""
+        plugin = _option_text("plugin", plugin)
+        type_name = _option_text("type_name", type_name)
+        unit = _option_text("unit", unit)
+        kind = _option_word("kind", kind, _KINDS)
         type_id = ctypes.c_uint(NONE)
         if self._pointer is not None:
-            self._call("register_type", self._pointer, plugin.encode(),
-                       type_name.encode(), _KINDS[kind],
-                       None if unit is None else unit.encode(), ctypes.byref(type_id))
+            self._ask(self._library.register_type, plugin, type_name, kind, unit,
+                      ctypes.byref(type_id))
         return type_id.value
 
     def find_type(self, name):
         """The id of a type by name, such as "plugin.TYPE" or Kineto's "kernel"."""
+        name = _option_text("name", name)
         type_id = ctypes.c_uint(NONE)
         if self._pointer is not None:
-            self._call("find_type", self._pointer, name.encode(), ctypes.byref(type_id))
+            self._ask(self._library.find_type, name, ctypes.byref(type_id))
         return type_id.value
 
     def is_on(self, type=None):
         """Whether a type is being recorded; by default that of spans."""
-        return self.enabled[self._span_type if type is None else type] != 0
+        try:
+            return self._enabled[self._span_type if type is None else type] != 0
+        except (IndexError, TypeError):
+            return False
 
     def span(self, name, type=None, **arguments):
-        """A slice for a `with` statement. Its add() gives it more arguments."""
+        """A slice for a `with` statement. Its add() gives it more arguments. Up to 32
+        arguments are kept, and 1023 bytes of a text."""
         return Span(self, name, self._span_type if type is None else type, arguments)
 
     def traced(self, function=None, *, name=None, type=None):
@@ -320,93 +486,168 @@ class Client:
 
     def step(self):
         """Say that a step of the workload begins; returns its number, from 1."""
-        return 0 if self._pointer is None else self._library.step(self._pointer)
+        return 0 if self._pointer is None else self._do(self._library.step)
+
+    # A RecursionError is passed over in silence: there is no room for a warning.
 
     def instant(self, name, type=None, **arguments):
         """An instant on this thread."""
-        type = self._span_type if type is None else type
-        if self.enabled[type]:
-            self._library.instant(self._pointer, type, _intern(name),
-                                  _fields_of(arguments))
+        try:
+            type = self._span_type if type is None else type
+            if self._enabled[type]:
+                self._do(self._library.instant, type, _intern(name),
+                         _fields_of(arguments))
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("instant", e)
 
     def counter(self, name, value, type=None):
         """A value at this moment. Without a type it is one of python.COUNTER."""
-        if type is None:
-            type = self._type_of_counters()
-        if not self.enabled[type]:
-            return
-        if isinstance(value, int) and -(2**63) <= value < 2**63:
-            self._library.counter_int(self._pointer, type, _intern(name), value)
-        else:
-            self._library.counter(self._pointer, type, _intern(name), float(value))
-
-    def _type_of_counters(self):
-        if self._counter_type == NONE:
-            with self._lock:
-                self._counter_type = self.register_type("python", "COUNTER", "counter")
-        return self._counter_type
+        try:
+            type = self._counter_type if type is None else type
+            if not self._enabled[type]:
+                return
+            if isinstance(value, int) and -(2**63) <= value < 2**63:
+                self._do(self._library.counter_int, type, _intern(name), value)
+            else:
+                self._do(self._library.counter, type, _intern(name), float(value))
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("counter", e)
 
     def complete(self, name, start_ns, duration_ns, type=None, track=0, **arguments):
         """A slice that is over; start_ns on the clock of now(), track of
         device_track()."""
-        type = self._span_type if type is None else type
-        if self.enabled[type]:
-            when = _Interval(start_ns, duration_ns, track)
-            self._library.complete(self._pointer, type, _intern(name),
-                                   ctypes.byref(when), _fields_of(arguments))
+        try:
+            type = self._span_type if type is None else type
+            if self._enabled[type]:
+                when = _Interval(_ns(start_ns), _ns(duration_ns), int(track))
+                self._do(self._library.complete, type, _intern(name),
+                         ctypes.byref(when), _fields_of(arguments))
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("slice of complete()", e)
 
     def flow(self, name, id, phase, type=None, track=0, time_ns=0):
-        """A point of an arrow between slices; phase "start", "step" or "end"."""
-        type = self._span_type if type is None else type
-        if self.enabled[type]:
-            point = _FlowPoint(id, _PHASES[phase], track, time_ns)
-            self._library.flow(self._pointer, type, _intern(name), ctypes.byref(point))
+        """A point of an arrow between slices; phase "start", "step" or "end". Of the id
+        the lower 63 bits count."""
+        try:
+            type = self._span_type if type is None else type
+            if self._enabled[type]:
+                phase = _option_word("phase", phase, _PHASES)
+                point = _FlowPoint(int(id) % 2**63, phase, int(track), _ns(time_ns))
+                self._do(self._library.flow, type, _intern(name), ctypes.byref(point))
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("flow", e)
 
     def flush(self, timeout_ms=2000):
         """Wait until all that was recorded is with the service. Raises Error when it is
         not in time."""
-        if self._pointer is not None:
-            self._call("flush", self._pointer, timeout_ms)
+        timeout_ms = _option_number("timeout_ms", timeout_ms, 32)
+        if self._pointer is None:
+            return
+        self._ask(self._library.flush, timeout_ms)
 
     def stats(self):
         """What became of the events of the present trace, or the last, as a dict."""
         stats = _Stats()
         if self._pointer is not None:
-            self._library.get_stats(self._pointer, ctypes.byref(stats),
-                                    ctypes.sizeof(stats))
+            self._do(self._library.get_stats, ctypes.byref(stats), ctypes.sizeof(stats))
         return {name: getattr(stats, name) for name, _ in _Stats._fields_}
+
+
+def _check(code, err):
+    if code != 0:
+        raise Error(code, err.message.decode("utf-8", "replace"))
+
+
+class _Off(Client):
+    """What the module uses when there is no client: it is as one that is closed."""
+
+    def __init__(self):
+        self._start_off(None)
 
 
 class Span:
     """One slice. Enter and leave it in the same thread, innermost first."""
 
-    __slots__ = ("_client", "_name", "_type", "_arguments", "_is_on")
+    __slots__ = ("_client", "_name", "_type", "_arguments", "_n_open")
 
     def __init__(self, client, name, type, arguments):
         self._client = client
         self._name = name
         self._type = type
         self._arguments = arguments
-        self._is_on = False
+        self._n_open = 0
 
     def __enter__(self):
-        client = self._client
-        if client.enabled[self._type]:
-            client._library.begin(client._pointer, self._type, _intern(self._name),
-                                  _fields_of(self._arguments))
-            self._is_on = True
+        try:
+            client = self._client
+            if client._enabled[self._type]:
+                client._do(client._library.begin, self._type, _intern(self._name),
+                           _fields_of(self._arguments))
+                self._n_open += 1
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("span", e)
         return self
 
     def add(self, **arguments):
         """Add arguments to the slice while it is open."""
-        if self._is_on and self._client._pointer is not None:
-            self._client._library.add(self._client._pointer, self._type,
-                                      _fields_of(arguments))
+        try:
+            if self._n_open > 0:
+                client = self._client
+                client._do(client._library.add, self._type, _fields_of(arguments))
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("span's add()", e)
 
     def __exit__(self, *_):
-        if self._is_on and self._client._pointer is not None:
-            self._client._library.end(self._client._pointer, self._type)
-        self._is_on = False
+        if self._n_open > 0:
+            self._n_open -= 1
+            client = self._client
+            try:
+                client._do(client._library.end, self._type)
+            except RecursionError:
+                pass
+
+
+class _AsyncSpan:
+    """One asynchronous event, for a `with` statement around an await."""
+
+    __slots__ = ("_client", "_name", "_type", "_id")
+
+    def __init__(self, client, name, type):
+        self._client = client
+        self._name = name
+        self._type = type
+        self._id = 0
+
+    def _part(self, phase):
+        try:
+            client = self._client
+            client._do(client._library.async_, self._type, _intern(self._name), phase,
+                       self._id)
+        except RecursionError:
+            pass
+        except Exception as e:
+            _left_out("span", e)
+
+    def __enter__(self):
+        if self._client.is_on(self._type):
+            self._id = next(_async_ids)
+            self._part(0)
+
+    def __exit__(self, *_):
+        if self._id != 0:
+            self._part(2)
 
 
 _async_ids = itertools.count(1)
@@ -419,85 +660,64 @@ def _traced(client_of, function, name, type):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
             c = client_of()
-            kind = c._span_type if type is None else type
-            if not c.enabled[kind]:
+            with _AsyncSpan(c, name, c._span_type if type is None else type):
                 return await function(*args, **kwargs)
-            id, number = next(_async_ids), _intern(name)
-            c._library.async_(c._pointer, kind, number, 0, id)
-            try:
-                return await function(*args, **kwargs)
-            finally:
-                if c._pointer is not None:
-                    c._library.async_(c._pointer, kind, number, 2, id)
     else:
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
             c = client_of()
-            kind = c._span_type if type is None else type
-            if not c.enabled[kind]:
-                return function(*args, **kwargs)
-            with Span(c, name, kind, None):
+            with Span(c, name, c._span_type if type is None else type, None):
                 return function(*args, **kwargs)
 
     return wrapper
 
 
-class _Off:
-    """What the module uses when there is no client: it records nothing."""
-
-    _span_type = NONE
-    _pointer = None
-    enabled = bytes(256)
-
-    def span(self, name, type=None, **arguments):
-        return Span(self, name, NONE, None)
-
-    def register_type(self, plugin, type_name, kind="slice", unit=None):
-        return NONE
-
-    def find_type(self, name):
-        return NONE
-
-    def is_on(self, type=None):
-        return False
-
-    def step(self):
-        return 0
-
-    def _nothing(self, *arguments, **more):
-        pass
-
-    close = instant = counter = complete = flow = flush = _nothing
-
-    def stats(self):
-        return {name: 0 for name, _ in _Stats._fields_}
-
-
 _default = None  # the client of the functions below
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()  # guards _default and _is_opening
+_is_opening = False
 
 
 def client():
     """The module's client; it is opened by the environment at the first use. A library
     that is not there, or a wrong variable, is warned of once."""
-    global _default
-    if _default is None:
-        with _default_lock:
-            if _default is None:
-                try:
-                    _default = Client()
-                except (Error, OSError) as e:
-                    warnings.warn(f"traceplane records nothing: {e}", RuntimeWarning, 3)
-                    _default = _Off()
-    return _default
+    c = _default
+    return c if c is not None else _open_default()
+
+
+def _open_default():
+    global _default, _is_opening
+    reason = None
+    with _default_lock:
+        if _default is not None:
+            return _default
+        if _is_opening:  # this is a signal handler or a finalizer in what is below
+            return _Off()
+        _is_opening = True
+        try:
+            _default = Client()
+        except Exception as e:
+            _default, reason = _Off(), _text_of(e)
+        finally:
+            _is_opening = False
+        c = _default
+    if reason is not None:
+        _records_nothing(reason)
+    return c
 
 
 def open(*args, **options):
-    """Open the module's client with options of Client; one that was open is closed."""
+    """Open the module's client with options of Client; one that was open is closed.
+    Without a library it is warned of, and the client is off."""
     global _default
-    fresh = Client(*args, **options)
+    reason = None
+    try:
+        fresh = Client(*args, **options)
+    except OSError as e:
+        fresh, reason = _Off(), e
     with _default_lock:
         old, _default = _default, fresh
+    if reason is not None:
+        _records_nothing(reason)
     if old is not None:
         old.close()
     return fresh
@@ -513,13 +733,67 @@ def close():
 
 
 def _after_fork():
-    global _default, _default_lock
-    _default_lock = threading.Lock()
+    global _default, _default_lock, _is_opening
+    _default_lock = threading.RLock()
+    _is_opening = False
     if _default is not None:
         _default = _Off()
+    for c in _clients:
+        c._forget()
+    _clients.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+# A child that multiprocessing forked ends by os._exit(), of which the library hears
+# nothing. Before that it calls its finalizers; those that were there when the child
+# began are cleared then, and what was registered for after a fork is called next.
+
+_has_plan = False
+
+
+def _plan_end_of_child():
+    global _has_plan
+    util = sys.modules.get("multiprocessing.util")  # there in each of its children
+    if util is not None and not _has_plan:
+        _has_plan = True
+        util.register_after_fork(_end_of_child, _add_finalizer)
+        _add_finalizer(None)
+
+
+def _add_finalizer(_):
+    util = sys.modules["multiprocessing.util"]
+    util.Finalize(None, _end_of_child, exitpriority=-100)  # after all others
+
+
+def _threads_that_keep_it():
+    """Those that the end of the process waits for, but for this one and the first."""
+    leave = (threading.main_thread(), threading.current_thread())
+    return [t for t in threading.enumerate() if not t.daemon and t not in leave]
+
+
+def _end_of_child():
+    if sys.modules["multiprocessing.process"].parent_process() is None:
+        return  # it ends as every program does
+    if _threads_that_keep_it():
+        threading.Thread(target=_close_when_alone, name="traceplane-end").start()
+    else:
+        _close_all()
+
+
+def _close_when_alone():
+    threads = _threads_that_keep_it()
+    while threads:
+        for t in threads:
+            t.join()
+        threads = _threads_that_keep_it()
+    _close_all()
+
+
+def _close_all():
+    for c in list(_clients):
+        c.close()
 
 
 def traced(function=None, *, name=None, type=None):
@@ -584,16 +858,33 @@ def stats():
     return client().stats()
 
 
+def _library_or_none():
+    found = _find_library()
+    if not isinstance(found, str):
+        return found
+    _records_nothing(found)
+    return None
+
+
 def device_track(device, stream):
     """The track of a stream of a device, for complete() and flow()."""
-    return _library().device_track(device, stream)
+    library = _library_or_none()
+    try:
+        return 0 if library is None else library.device_track(int(device), int(stream))
+    except RecursionError:
+        return 0
+    except Exception as e:
+        _left_out("device track", e)
+        return 0
 
 
 def now():
     """Nanoseconds on the clock that events are recorded with."""
-    return _library().now()
+    library = _library_or_none()
+    return time.time_ns() if library is None else library.now()
 
 
 def version():
-    """The version of the library."""
-    return _library().version().decode()
+    """The version of the library; empty when there is none."""
+    library = _library_or_none()
+    return "" if library is None else library.version().decode()

@@ -1,4 +1,4 @@
-"""A program that a scenario records: it waits until it is recorded, does its work, ends."""
+"""A program that a scenario records: it waits until it is recorded, works, ends."""
 import asyncio
 import os
 import sys
@@ -9,6 +9,11 @@ import traceplane
 
 KERNEL = traceplane.register_type("pytest", "KERNEL")
 MEMORY = traceplane.register_type("pytest", "MEMORY", kind="counter", unit="bytes")
+
+
+class Unprintable:
+    def __str__(self):
+        raise ValueError("cannot be shown")
 
 
 @traceplane.traced
@@ -57,6 +62,9 @@ def main():
     traceplane.counter("used", 2**53 + 1, type=MEMORY)
     traceplane.counter("loss", 0.5)
     traceplane.instant("mark", where="here")
+    traceplane.instant("awkward", v=Unprintable(), nothing=None)
+    traceplane.instant(["list"])
+    traceplane.complete("at a float", time.time() * 1e9, 1000)
     assert asyncio.run(overlap()) == [0.02, 0.01]
     start = traceplane.now()
     track = traceplane.device_track(3, 7)

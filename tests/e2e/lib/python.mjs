@@ -1,0 +1,36 @@
+// Programs of the system's python3 that use the module (tests/e2e/python): with a service, to their end.
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { BINARY, IS_SANITIZED, ROOT } from './server.mjs';
+
+const LIBRARY = path.join(path.dirname(BINARY), 'libtraceplane.so');
+const SCRIPTS = path.join(ROOT, 'tests/e2e/python');
+
+export const pythonEnv = { ...process.env, PYTHONPATH: path.join(ROOT, 'lib/producer/python'), PYTHONDONTWRITEBYTECODE: '1', TRACEPLANE_LIBRARY: LIBRARY };
+// Why there is nothing to be run here; false if there is.
+export const noPython = spawnSync('python3', ['--version']).status !== 0 ? 'there is no python3'
+  : IS_SANITIZED ? 'python3 is not built with the sanitizer that the library needs'
+    : fs.existsSync(LIBRARY) ? false : `${LIBRARY} is not there`;
+
+export const scriptPath = (name) => path.join(SCRIPTS, name);
+
+// Run a script that waits until it is recorded, under -W error, in a trace of its own. It is to end well and silently.
+export async function recordScript(t, server, name, { args = [], env = {}, flags = ['-W', 'error', '-W', 'ignore::DeprecationWarning'] } = {}) {
+  const python = spawn('python3', [...flags, scriptPath(name), ...args],
+    { env: { ...pythonEnv, TRACEPLANE_URL: `http://127.0.0.1:${server.port}`, ...env } });
+  t.after(() => python.kill('SIGKILL'));
+  let err = '', out = '';
+  python.stderr.on('data', (c) => { err += c; });
+  python.stdout.on('data', (c) => { out += c; });
+  const exited = new Promise((r) => python.once('close', (code, signal) => r(code ?? signal)));
+  while ((await server.get('/producers')).json().items.length === 0) {
+    if (python.exitCode !== null) assert.fail(`it ended (${python.exitCode}) before it was a producer: ${err}`);
+    await new Promise((r) => setTimeout(r, 20));
+  }
+  const trace = await server.createTrace();
+  assert.equal(await exited, 0, err);
+  const end = await server.stopTrace(trace.id);
+  return { end, out, err, download: await server.downloadChrome(trace.id) };
+}
