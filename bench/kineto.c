@@ -4,25 +4,30 @@
  * kineto polls NAME PROCESSES ROUNDS
  *     So many simulated processes ask at the same time, from a socket each. Prints
  *     "p50_us p99_us worst_us answered asked again whole_p99_us": from the moment at
- *     which the kernel took the request to that at which it laid down the answer, and
- *     how many had to send again because the queue was full. The kernel's own stamps
- *     tell the second moment, so it does not matter when this program reads. whole is
- *     from the first attempt to send.
- * kineto flood NAME SECONDS POLLERS FLOODERS WAITS
- *     POLLERS ask every POLL_NS and wait for WINDOW_MS, as libkineto does, while
- *     FLOODERS processes send as fast as they can, and sleep in the kernel when the
- *     queue is full if WAITS is 1. Prints "asked answered sends tries worst_us flood":
- *     requests made, those that were answered in the window, attempts to send with
- *     those that found the queue full, the slowest answer, and the datagrams a second
- *     that the kernel took from the flooders.
+ *     which the request was given to the kernel, which took it, to that at which the
+ *     kernel had the answer; and how many had to send again because the queue was full.
+ *     The kernel's own stamps tell the second moment, so it does not matter when this
+ *     program reads. whole is from the first attempt to send.
  *
- * The service knows eight sockets of one process, so each eight have the credentials
- * of an idle child, which only root may give: without root, those that are too many
- * are answered all the same.
+ *     One thread sends for all, and keeps to the last processor: what is measured is
+ *     the service on a machine that has a processor for it, and not how this machine
+ *     would share two of them among a thousand processes.
+ * kineto flood NAME SECONDS POLLERS FLOODERS WAITS RATE
+ *     POLLERS ask every POLL_NS and wait for WINDOW_MS, as libkineto does, while
+ *     FLOODERS processes send RATE datagrams a second each, 0 = as fast as they can,
+ *     and sleep in the kernel when the queue is full if WAITS is 1. Prints "asked
+ *     answered sends tries worst_us tried flood": requests made, those that were
+ *     answered in the window, attempts to send with those that found the queue full,
+ *     the slowest answer, and the datagrams a second that the flooders gave to the
+ *     kernel and that it took.
+ *
+ * Each simulated process has the credentials of an idle child, which only root may
+ * give: what one process sends beyond some requests a second is thrown away.
  */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,7 +43,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SOCKETS_PER_PID 8
 #define PROCESSES_MAX 8000
 #define ROUNDS_MAX 1000
 #define POLLERS_MAX 8
@@ -47,6 +51,7 @@
 #define RETRY_NS UINT64_C(10000000)
 #define POLL_NS UINT64_C(150000000) /* one is answered ten times a second at most */
 #define WINDOW_MS 90
+#define FLOOD_PAUSE_US 200 /* of one that keeps to a rate */
 #define ROUND_NS UINT64_C(2500000000)
 
 static struct sockaddr_un daemon_address;
@@ -267,20 +272,29 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void keep_to_last_processor(void)
+{
+    cpu_set_t last;
+
+    CPU_ZERO(&last);
+    CPU_SET((int)sysconf(_SC_NPROCESSORS_ONLN) - 1, &last);
+    if (sched_setaffinity(0, sizeof(last), &last) != 0)
+        die("sched_setaffinity");
+}
+
 static int run_polls(size_t n, size_t rounds)
 {
     struct polls p = {.n = n};
     size_t room = n * rounds;
-    pid_t pid = 0;
 
+    keep_to_last_processor();
     p.processes = calloc(n, sizeof(*p.processes));
     p.answers_us = calloc(room, sizeof(*p.answers_us));
     p.wholes_us = calloc(room, sizeof(*p.wholes_us));
     if (p.processes == NULL || p.answers_us == NULL || p.wholes_us == NULL)
         die("calloc");
     for (size_t i = 0; i < n; i++) {
-        pid = i % SOCKETS_PER_PID == 0 ? start_lender() : pid;
-        p.processes[i].pid = pid;
+        p.processes[i].pid = start_lender();
         p.processes[i].fd = open_client("poll", (int)i);
     }
     for (size_t r = 0; r < rounds + 1; r++) {
@@ -305,7 +319,7 @@ static int run_polls(size_t n, size_t rounds)
 /* What the flooders and the pollers share. */
 struct shared {
     _Atomic bool is_over;
-    _Atomic uint64_t flood;
+    _Atomic uint64_t flood, flood_tried;
     _Atomic uint64_t asked, answered, sends, tries, worst_us;
 };
 
@@ -314,14 +328,29 @@ struct poller {
     int number;
 };
 
-static void flood(struct shared *s, int number, bool waits)
+/* How a flooder behaves. */
+struct manner {
+    bool waits;
+    unsigned rate; /* a second; 0 = as fast as it can */
+};
+
+static void flood(struct shared *s, int number, struct manner m)
 {
     int fd = open_client("flood", number);
+    uint64_t begin_ns = now_ns(), n = 0;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (!s->is_over) {
-        if (send_request(fd, 0, waits ? 0 : MSG_DONTWAIT) > 0)
-            atomic_fetch_add_explicit(&s->flood, 1, memory_order_relaxed);
+        uint64_t due = m.rate == 0 ? n + 1
+                                   : (now_ns() - begin_ns) * m.rate / 1000000000;
+
+        for (; n < due && !s->is_over; n++) {
+            if (send_request(fd, 0, m.waits ? 0 : MSG_DONTWAIT) > 0)
+                atomic_fetch_add_explicit(&s->flood, 1, memory_order_relaxed);
+        }
+        atomic_store_explicit(&s->flood_tried, n, memory_order_relaxed);
+        if (m.rate != 0)
+            usleep(FLOOD_PAUSE_US);
     }
     _exit(0);
 }
@@ -375,7 +404,8 @@ static void *run_poller(void *arg)
     return NULL;
 }
 
-static int run_flood(unsigned seconds, int n_pollers, int n_flooders, bool waits)
+static int run_flood(unsigned seconds, int n_pollers, int n_flooders,
+                     struct manner manner)
 {
     struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -386,7 +416,7 @@ static int run_flood(unsigned seconds, int n_pollers, int n_flooders, bool waits
         die("mmap");
     for (int i = 0; i < n_flooders; i++) {
         if (fork() == 0)
-            flood(s, i, waits);
+            flood(s, i, manner);
     }
     for (int i = 0; i < n_pollers; i++) {
         pollers[i] = (struct poller){s, i};
@@ -397,9 +427,10 @@ static int run_flood(unsigned seconds, int n_pollers, int n_flooders, bool waits
     s->is_over = true;
     for (int i = 0; i < n_pollers; i++)
         pthread_join(threads[i], NULL);
-    printf("%llu %llu %llu %llu %llu %llu\n", (unsigned long long)s->asked,
+    printf("%llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)s->asked,
            (unsigned long long)s->answered, (unsigned long long)s->sends,
            (unsigned long long)s->tries, (unsigned long long)s->worst_us,
+           (unsigned long long)(s->flood_tried / seconds),
            (unsigned long long)(s->flood / seconds));
     return 0;
 }
@@ -418,8 +449,9 @@ int main(int argc, char **argv)
         daemon_bytes = name_address(argv[2], &daemon_address);
     if (argc == 5 && strcmp(argv[1], "polls") == 0)
         return run_polls(number(argv[3], PROCESSES_MAX), number(argv[4], ROUNDS_MAX));
-    if (argc == 7 && strcmp(argv[1], "flood") == 0)
+    if (argc == 8 && strcmp(argv[1], "flood") == 0)
         return run_flood(number(argv[3], 60), (int)number(argv[4], POLLERS_MAX),
-                         (int)number(argv[5], FLOODERS_MAX), argv[6][0] == '1');
+                         (int)number(argv[5], FLOODERS_MAX),
+                         (struct manner){argv[6][0] == '1', number(argv[7], 10000000)});
     return 2;
 }
