@@ -2,7 +2,7 @@
  * test_kineto_start.c - the promise about the time from a request to its start, for
  * every moment at which processes may ask and look, and with what libkineto does then:
  *
- *   start <= the next request of the slowest + warm-up + 2 s, and every process keeps it
+ *   start <= the next request of the slowest + warm-up + 2 s,  and everyone keeps it
  *
  * Processes are simulated: no clock is read, and nothing is left to chance.
  */
@@ -25,7 +25,7 @@ static const uint64_t warmups[] = {0, S, 5 * S, 30 * S};
 
 #define N_WARMUPS (sizeof(warmups) / sizeof(warmups[0]))
 
-/* The first tick of a process after it was told, and then each second; late by late_ns. */
+/* The first tick of a process after it was told; then one comes each second. */
 static uint64_t first_tick(const struct tp_kineto_rhythm *r, uint64_t told_ns)
 {
     uint64_t phase_ns = r->tick_ns != 0 ? r->tick_ns % S : told_ns % S;
