@@ -23,7 +23,8 @@ struct tp_kineto_socket;
  *
  * sockets  n of them, 1 to TP_KINETO_SOCKETS_MAX, number i at place i; taken, also on
  *          failure.
- * on_news  called from the thread after datagrams; must not block. May be NULL.
+ * on_news  called from the thread after datagrams, up to 0.1 s later when many
+ *          come; must not block. May be NULL.
  * out      end with tp_kineto_listener_stop().
  *
  * TP_ENOMEM, TP_EIO  the sockets are closed.
