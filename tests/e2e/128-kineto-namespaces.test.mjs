@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import test from 'node:test';
-import { assertNobodyDied, clients, dropped, producers, serveKineto, traced, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, dropped, producers, serveKineto, until } from './lib/kineto.mjs';
+import { traced } from './lib/kineto_late.mjs';
 
 const CONTAINER = ['unshare', '--net', '--pid', '--fork', '--mount-proc', '--kill-child'];
 const QUICK = { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } };
@@ -31,7 +32,7 @@ test('two containers with equal pids are two processes, and both are traced', { 
     assert.equal(p.name, `kineto-${p.pid}`);
     assert.deepEqual(pidsOf(p.pid), [p.pid, own[0]], 'the pid is the one that we know it by');
   }
-  const end = await traced(server, { require: 2, ...QUICK });
+  const end = await traced(server, { require: 2, ...QUICK }, inside);
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   assert.deepEqual(end.matched.map((m) => [m.state, m.pid]).sort(), listed.map((p) => ['done', p.pid]).sort());
   for (const m of end.matched) assert.equal(m.counts.stored, 8, 'its own file: its events and its name');
@@ -43,7 +44,7 @@ test('one that dies in its container is told as such', { skip: cannot }, async (
   const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
   const c = clients(t, server, { 'socket-dir': dir, 'die-ms': 1500 }, CONTAINER);
   await producers(server, 1);
-  const end = await traced(server, QUICK);
+  const end = await traced(server, QUICK, [c]);
   assert.deepEqual(end.matched.map((m) => [m.state, m.reason]), [['lost', 'process ended']]);
   assert.deepEqual(dropped(c), []);
 });
@@ -75,7 +76,7 @@ test('a service in a container of its own traces processes that it cannot see', 
   // What is known: who they are by socket and uid, and what they say. What is not: a pid of ours, rank, life.
   assert.deepEqual(listed.map((p) => p.name.replace(/-\d+$/, '')).sort(), own.map((pid) => `kineto-c${pid}`).sort());
   for (const p of listed) assert.deepEqual([p.pid, p.rank, p.job], [undefined, undefined, '4242']);
-  const end = await traced(server, { job: '4242', require: 3, ...QUICK });
+  const end = await traced(server, { job: '4242', require: 3, ...QUICK }, all);
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   assert.deepEqual(end.matched.map((m) => [m.state, m.counts.stored]), listed.map(() => ['done', 8]));
   for (const c of all) assertNobodyDied(c);

@@ -44,15 +44,6 @@ export async function producers(server, count, state = 'idle') {
   throw new Error(`there are no ${count} Kineto processes that are ${state}`);
 }
 
-// A trace of all, to its end. On a busy machine a process may be late, with asking or with its own tick, which is told;
-// then again.
-export async function traced(server, body) {
-  for (let i = 0; ; i++) {
-    const end = await server.waitFinal((await server.createTrace(body)).id);
-    if (i === 7 || !end.matched.some((m) => /too late|dropped the request/.test(m.reason ?? ''))) return end;
-  }
-}
-
 // What clients dropped for another reason than that they were late.
 export const dropped = (c) => c.of('dropped').filter((e) => !/insufficient time/.test(e.why));
 
