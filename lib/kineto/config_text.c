@@ -213,16 +213,18 @@ int tp_kineto_config_write(const struct tp_kineto_config *config, struct tp_buf 
 
 struct tp_typeset tp_kineto_known_types(bool is_old)
 {
-    /* What the enum has got since 2026-02, and a release of that age may not have. */
-    static const unsigned newer[] = {TP_ACTIVITY_MTIA_COUNTERS,
+    /* What the enum has got since 2026-02, and a release of that age may not have; the
+     * first is from 2026-08, and so younger than types 2 and 0. */
+    static const unsigned newer[] = {TP_ACTIVITY_HARDWARE_COUNTERS,
+                                     TP_ACTIVITY_MTIA_COUNTERS,
                                      TP_ACTIVITY_XPU_SCOPE_PROFILER,
-                                     TP_ACTIVITY_XPU_SYNC,
-                                     TP_ACTIVITY_HARDWARE_COUNTERS};
+                                     TP_ACTIVITY_XPU_SYNC};
+    size_t n = is_old ? sizeof(newer) / sizeof(newer[0]) : 1;
     struct tp_typeset known = {0};
 
     for (unsigned id = 0; id < TP_ACTIVITY_STATIC_COUNT; id++)
         tp_typeset_add(&known, id);
-    for (size_t i = 0; is_old && i < sizeof(newer) / sizeof(newer[0]); i++)
+    for (size_t i = 0; i < n; i++)
         tp_typeset_remove(&known, newer[i]);
     return known;
 }

@@ -53,8 +53,8 @@ int tp_kineto_config_write(const struct tp_kineto_config *config, struct tp_buf 
                            struct tp_err *err);
 
 /*
- * The static types that a release of libkineto knows by name; one that it does not know
- * spoils the whole text.
+ * The static types that every release of libkineto of an age knows by name; one that it
+ * does not know spoils the whole text.
  *
  * is_old  it polls with types 3 and 1, so it is from before 2026-07-24.
  */
