@@ -73,7 +73,7 @@ static bool is_busy(struct kineto_client *c)
 
 static void ask(struct kineto_client *c, const int32_t *pids, int32_t n_pids)
 {
-    int32_t type = (is_busy(c) ? 0 : 2) | (c->o.is_old ? 1 : 0);
+    int32_t type = c->o.is_mute ? 3 : (is_busy(c) ? 0 : 2) | (c->o.is_old ? 1 : 0);
     char bytes[KINETO_BYTES_MAX], text[KINETO_TEXT_BYTES], more[100];
     size_t n = kineto_request(bytes, type, c->o.job, pids, n_pids);
     struct timespec before, after;
@@ -95,6 +95,14 @@ static void ask(struct kineto_client *c, const int32_t *pids, int32_t n_pids)
     kineto_say(c, "poll", more);
     if (got > 0)
         kineto_take(c, text);
+}
+
+static void swap_sockets(struct kineto_client *c)
+{
+    int fd = c->fd;
+
+    c->fd = c->other_fd;
+    c->other_fd = fd;
 }
 
 static void introduce(struct kineto_client *c)
@@ -125,6 +133,11 @@ int kineto_client_run(const struct kineto_client_options *options)
     c.iteration = c.o.step_ms > 0 ? 0 : -1;
     c.started_ms = kineto_now_ms();
     pthread_mutex_init(&c.lock, NULL);
+    if (c.o.has_two_sockets) {
+        if (!kineto_socket_open(&c))
+            return 1;
+        swap_sockets(&c);
+    }
     if (!kineto_socket_open(&c))
         return 1;
     usleep(c.o.first_ms * 1000);
@@ -134,6 +147,8 @@ int kineto_client_run(const struct kineto_client_options *options)
         int64_t left_ms;
 
         ask(&c, pids, n_pids);
+        if (c.o.has_two_sockets)
+            swap_sockets(&c);
         while ((left_ms = next_ms + interval_ms - kineto_now_ms()) > 0 && !is_over(&c))
             usleep((unsigned)(left_ms < 100 ? left_ms : 100) * 1000);
     }

@@ -41,6 +41,10 @@ struct kineto_client_options {
     unsigned die_ms;       /* SIGKILL to itself so long after it took a configuration */
     bool preempts;         /* its application profiles itself while it records for us */
     bool drops_files;      /* records and writes nothing */
+    bool is_mute;          /* asks with type 3 whatever it does, as torch_npu does */
+    bool ends_with_file;   /* it ends when its file has its name */
+    bool is_early;         /* records as soon as it has warmed up */
+    bool has_two_sockets;  /* asks from each in turn */
     bool writes_damage;    /* a file that ends in the middle */
     bool writes_other_id;  /* a file with a trace_id of somebody else */
     bool writes_link;      /* a symbolic link to /etc/passwd for a file */

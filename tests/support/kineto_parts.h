@@ -32,6 +32,7 @@ enum kineto_run { KINETO_WAIT, KINETO_WARMUP, KINETO_COLLECT, KINETO_PROCESS };
 struct kineto_client {
     struct kineto_client_options o;
     int fd;
+    int other_fd;       /* of a second socket; 0 = none */
     int64_t started_ms; /* wall */
     pthread_mutex_t lock;
     bool has_pending;

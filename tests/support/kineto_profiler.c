@@ -171,6 +171,8 @@ static void write_file(struct kineto_client *c)
     if (c->o.writes_link && symlink("/etc/passwd", c->final) == 0)
         return;
     kineto_say(c, rename(c->tmp, c->final) == 0 ? "file" : "no-file", "");
+    if (c->o.ends_with_file)
+        _exit(0);
 }
 
 static void process(struct kineto_client *c)
@@ -196,7 +198,7 @@ static bool may_begin(const struct kineto_client *c, int64_t now_ms)
     int64_t r = c->active.roundup;
 
     if (c->active.start_iteration < 0)
-        return now_ms >= c->active.start_ms;
+        return c->o.is_early || now_ms >= c->active.start_ms;
     return c->iteration >= c->active.start_iteration &&
            (r <= 0 || c->iteration % r == 0);
 }
@@ -207,7 +209,7 @@ static void step(struct kineto_client *c, int64_t now_ms)
     const struct kineto_config *p = &c->pending;
 
     if (c->has_pending && c->run == KINETO_WAIT &&
-        (p->start_iteration >= 0 ||
+        (p->start_iteration >= 0 || c->o.is_early ||
          now_ms + TICK_MS >= p->start_ms - p->warmup_s * 1000))
         activate(c, now_ms);
     if (c->run == KINETO_WARMUP && may_begin(c, now_ms))
