@@ -27,10 +27,20 @@ static const struct row ranks[] = {
 };
 
 /* torchrun says "none" when nobody gave the run an id. A pod's job is in no variable by
- * itself; these are the names that Kubernetes' own operators use. */
-static const char *const jobs[] = {
-    "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
-    "PMIX_NAMESPACE",      "JOBSET_NAME",  "LWS_NAME",  "JOB_NAME",
+ * itself; these are the names that Kubernetes' own operators use. Others set JOB_NAME,
+ * too (Jenkins does), so it counts only beside the index of a pod. */
+static const struct {
+    const char *name;
+    const char *beside; /* NULL: by itself */
+} jobs[] = {
+    {"TORCHELASTIC_RUN_ID", NULL},
+    {"SLURM_JOB_ID", NULL},
+    {"PBS_JOBID", NULL},
+    {"LSB_JOBID", NULL},
+    {"PMIX_NAMESPACE", NULL},
+    {"JOBSET_NAME", NULL},
+    {"LWS_NAME", NULL},
+    {"JOB_NAME", "JOB_COMPLETION_INDEX"},
 };
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -71,8 +81,10 @@ void tp_launcher_find(tp_variable_fn variable, void *arg, struct tp_launcher *ou
     *out = (struct tp_launcher){.rank = -1};
     find_rank(variable, arg, out);
     for (size_t i = 0; i < N_OF(jobs); i++) {
-        const char *job = variable(jobs[i], arg);
+        const char *job = variable(jobs[i].name, arg);
 
+        if (jobs[i].beside != NULL && variable(jobs[i].beside, arg) == NULL)
+            continue;
         if (job == NULL || job[0] == '\0' || strcmp(job, "none") == 0)
             continue;
         tp_launcher_job_name(job, out->job);

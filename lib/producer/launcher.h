@@ -29,7 +29,7 @@ struct tp_launcher {
  * order: torchrun, Open MPI, MVAPICH, PMI (MPICH, Intel MPI), Slurm, Kubernetes. A
  * launcher inside another one comes first: torchrun and mpirun under Slurm see the
  * batch step's SLURM_PROCID, which is 0 in all of them. The job is found likewise, but
- * on its own.
+ * on its own: the first variable that names one, whoever said the rank.
  */
 void tp_launcher_find(tp_variable_fn variable, void *arg, struct tp_launcher *out);
 

@@ -65,6 +65,7 @@ static void test_rank_and_job_come_from_the_launcher_that_knows_them(void **stat
         {{"PMI_RANK=2", "PMI_SIZE=4"}, "mpi", 2, 4, ""},
         {{"MV2_COMM_WORLD_RANK=2", "MV2_COMM_WORLD_SIZE=4"}, "mpi", 2, 4, ""},
         {{"JOB_COMPLETION_INDEX=6", "JOB_NAME=train/a"}, "kubernetes", 6, 0, "train-a"},
+        {{"JOB_NAME=folder/build"}, NULL, -1, 0, ""}, /* of Jenkins */
         {{"LWS_WORKER_INDEX=1", "LWS_GROUP_SIZE=4"}, "kubernetes", 1, 4, ""},
         {{"RANK=x", "PMI_RANK=1"}, "mpi", 1, 0, ""},
         {{"RANK=-1"}, NULL, -1, 0, ""},
