@@ -98,6 +98,18 @@ void tp_agent_free(struct tp_agent *a)
     free(a);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whether there is something that waits for the service. */
+static bool is_in_trace(const struct tp_agent *a)
+{
+    return a->part.state != TP_PART_IDLE &&
+           (a->part.state != TP_PART_DONE || a->part.n_acks > 0);
+}
+
 /* Where the service ought to be, for people: of a unix socket, its path. */
 static const char *scheme_of(const struct tp_settings *s)
 {
@@ -112,11 +124,11 @@ static const char *place_of(const struct tp_settings *s)
 void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
                      const struct tp_link_reply *reply, uint64_t now_ns)
 {
-    uint64_t wait_ms = tp_backoff_ms(&a->backoff[channel]);
+    uint64_t most_ms = is_in_trace(a) ? TP_BACKOFF_BUSY_MS : TP_BACKOFF_IDLE_MS;
+    uint64_t wait_ms = tp_backoff_ms(&a->backoff[channel], most_ms);
 
     if (reply->retry_after_ms > wait_ms)
-        wait_ms = reply->retry_after_ms > TP_BACKOFF_MOST_MS ? TP_BACKOFF_MOST_MS
-                                                             : reply->retry_after_ms;
+        wait_ms = least(reply->retry_after_ms, TP_BACKOFF_BUSY_MS);
     a->retry_ns[channel] = now_ns + wait_ms * NS_PER_MS;
     if (a->is_trouble_told)
         return;
@@ -234,11 +246,6 @@ static bool is_over(struct tp_agent *a, uint64_t now_ns, uint64_t *deadline_ns)
            (a->id[0] == '\0' && a->part.state != TP_PART_FLUSHING);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static bool is_waiting(const struct tp_agent *a, enum tp_link_channel channel,
                        uint64_t now_ns)
 {
@@ -303,6 +310,7 @@ static void *run(void *arg)
         wait_until(a, due);
         take_answers(a);
     }
+    tp_recorder_end_late(a->recorder);
     publish(a);
     return NULL;
 }
@@ -314,6 +322,7 @@ int tp_agent_start(struct tp_agent *a, struct tp_recorder *r, struct tp_err *err
 
     a->recorder = r;
     tp_part_init(&a->part, r, a->settings.backlog_bytes);
+    a->part.late_ns = a->settings.late_ms * NS_PER_MS;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = pthread_create(&a->thread, NULL, run, a);

@@ -3,7 +3,8 @@
  *
  * All types that are new go in one request. When that is refused they go one by one: a
  * type that collides with another job's must not keep the rest from being known. A
- * registry that a trace has frozen is asked again later.
+ * registry that a trace has frozen is asked again later: when we hear of its end, and
+ * now and then, since we may have no part in it.
  */
 #include <stdio.h>
 
@@ -12,9 +13,10 @@
 #include "producer/agent_state.h"
 
 #define CALL_MS 10000
-#define EXCHANGES 4  /* at attach; the best one counts */
-#define TYPES_MAX 64 /* in one request */
-#define FROZEN_NS 1000000000u
+#define EXCHANGES 4           /* at attach; the best one counts */
+#define TYPES_MAX 64          /* in one request */
+#define FROZEN_NS 1000000000u /* the first wait for a trace of others; it doubles */
+#define FROZEN_MOST_NS (32 * (uint64_t)FROZEN_NS)
 
 static struct tp_type_spec spec_of(const struct tp_type *t)
 {
@@ -77,7 +79,7 @@ void tp_agent_forget(struct tp_agent *a)
 {
     a->id[0] = '\0';
     a->n_types_known = 0;
-    a->types_retry_ns = 0;
+    a->types_retry_ns = a->types_wait_ns = 0;
 }
 
 /* The service's ids of the types that were asked for. */
@@ -87,6 +89,7 @@ static void take_types(struct tp_agent *a, struct tp_str body)
     unsigned ids[TYPES_MAX];
     struct tp_err err;
 
+    a->types_wait_ns = 0;
     tp_registry_entries(tp_recorder_registry(a->recorder), types);
     if (tp_wire_read_types(body, a->n_types_asked, ids, &err) != TP_OK)
         tp_agent_log(a, "%s", err.message);
@@ -105,7 +108,10 @@ static void take_types_refused(struct tp_agent *a, const struct tp_link_reply *r
     struct tp_str problem = tp_wire_problem(reply->body);
 
     if (tp_str_is(problem, "registry-frozen")) {
-        a->types_retry_ns = now_ns + FROZEN_NS;
+        a->types_wait_ns = a->types_wait_ns == 0 ? FROZEN_NS : 2 * a->types_wait_ns;
+        if (a->types_wait_ns > FROZEN_MOST_NS)
+            a->types_wait_ns = FROZEN_MOST_NS;
+        a->types_retry_ns = now_ns + a->types_wait_ns;
         return;
     }
     if (a->n_types_asked > 1) {

@@ -61,6 +61,7 @@ struct tp_agent {
     size_t n_types_asked;         /* in the request on its way */
     bool one_by_one;              /* types: several at once were refused */
     uint64_t types_retry_ns;      /* a type was refused: not before */
+    uint64_t types_wait_ns;       /* the last wait for that; 0 = none */
     unsigned char local_ids[256]; /* by id of the service */
 
     /* Channels */

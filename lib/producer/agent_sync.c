@@ -186,6 +186,8 @@ static void obey(struct tp_agent *a, const struct tp_order *order, uint64_t now_
     /* Both may take the batch away that is on its way. */
     if (order->kind == TP_ORDER_PREPARE || order->kind == TP_ORDER_CANCEL)
         tp_agent_drop_post(a);
+    if (order->kind == TP_ORDER_STOP || order->kind == TP_ORDER_CANCEL)
+        a->types_retry_ns = a->types_wait_ns = 0; /* its registry is free again */
     tp_part_obey(&a->part, order, &types, &a->offset, now_ns);
     tp_agent_log(a, "%s of trace %s", tp_order_name(order->kind), order->trace_id);
 }

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #define TP_BACKOFF_FIRST_MS 50
-#define TP_BACKOFF_MOST_MS 5000
+#define TP_BACKOFF_BUSY_MS 5000  /* most of a wait while there is something to send */
+#define TP_BACKOFF_IDLE_MS 60000 /* else: a program without a service sleeps */
 
 /* Plain data; start with tp_backoff_init(). */
 struct tp_backoff {
@@ -35,16 +36,19 @@ static inline void tp_backoff_reset(struct tp_backoff *b)
 
 /*
  * After a failure: for how long to wait, in milliseconds; between half of the present
- * bound and all of it, where the bound doubles up to TP_BACKOFF_MOST_MS.
+ * bound and all of it. The bound doubles up to TP_BACKOFF_IDLE_MS, and no wait is over
+ * most_ms: so one that is idle waits about as long as it has waited already, and one
+ * that is not comes back soon.
  */
-static inline uint64_t tp_backoff_ms(struct tp_backoff *b)
+static inline uint64_t tp_backoff_ms(struct tp_backoff *b, uint64_t most_ms)
 {
-    uint64_t bound = b->next_ms;
+    uint64_t bound = b->next_ms < most_ms ? b->next_ms : most_ms;
 
     b->random ^= b->random << 13; /* xorshift64 */
     b->random ^= b->random >> 7;
     b->random ^= b->random << 17;
-    b->next_ms = bound * 2 > TP_BACKOFF_MOST_MS ? TP_BACKOFF_MOST_MS : bound * 2;
+    b->next_ms = b->next_ms * 2 > TP_BACKOFF_IDLE_MS ? TP_BACKOFF_IDLE_MS
+                                                     : b->next_ms * 2;
     return bound / 2 + b->random % (bound - bound / 2 + 1);
 }
 

@@ -182,6 +182,7 @@ static int open_client(struct tp_settings *settings, struct tp_client **out,
         .ring_bytes = settings->ring_bytes,
         .rings_bytes_max = settings->rings_bytes_max,
         .block_ns = settings->blocks_when_full ? settings->block_ns : 0,
+        .takes_late = settings->late_ms != 0,
         .wake = tp_agent_wake,
     };
     bool is_off = settings->is_off;

@@ -35,12 +35,20 @@ struct drain {
     bool is_full;
 };
 
-/* Whether an event of the window began then; kinds with times in nanoseconds apart. */
-static inline bool is_inside(const struct drain *d, const uint64_t *record)
+/* Whether the time of an event is what the program said, in nanoseconds, and not when
+ * it was recorded. */
+static inline bool has_own_time(const uint64_t *record)
 {
     unsigned kind = TP_RECORD_KIND(record[0]);
 
-    if (kind == TP_RECORD_COMPLETE || (kind == TP_RECORD_FLOW && record[3] >> 63 != 0))
+    return kind == TP_RECORD_COMPLETE ||
+           (kind == TP_RECORD_FLOW && record[3] >> 63 != 0);
+}
+
+/* Whether an event began in the window. */
+static inline bool is_inside(const struct drain *d, const uint64_t *record)
+{
+    if (has_own_time(record))
         return record[1] >= d->start_ns && record[1] <= d->stop_ns;
     return record[1] >= d->start_ticks && record[1] <= d->stop_ticks;
 }
@@ -55,13 +63,20 @@ static inline bool is_short(const struct drain *d, const uint64_t *record)
 
 static void note_first(struct tp_recorder *r, const uint64_t *record)
 {
-    unsigned kind = TP_RECORD_KIND(record[0]);
-    bool is_ns = kind == TP_RECORD_COMPLETE ||
-                 (kind == TP_RECORD_FLOW && record[3] >> 63 != 0);
-    uint64_t ns = is_ns ? record[1] : tp_ticks_ns(&r->line, record[1]);
+    uint64_t ns = has_own_time(record) ? record[1] : tp_ticks_ns(&r->line, record[1]);
 
     if (r->first_ns == 0 || ns < r->first_ns)
         r->first_ns = ns;
+}
+
+/* One that was recorded before the start or after the stop is none of this trace. One
+ * that came in time and is of another time was left out, and that is counted. */
+static void leave_out(struct tp_recorder *r, const uint64_t *record)
+{
+    unsigned type = TP_RECORD_TYPE(record[0]);
+
+    r->emitted[type] += has_own_time(record);
+    r->filtered[type] += has_own_time(record);
 }
 
 /* Decide about a record. Returns false when it must stay where it is. */
@@ -72,8 +87,10 @@ static bool take_record(struct drain *d, const uint64_t *record)
     size_t room;
     char *p;
 
-    if (!is_inside(d, record))
+    if (!is_inside(d, record)) {
+        leave_out(r, record);
         return true;
+    }
     if (is_short(d, record)) {
         r->emitted[type]++;
         r->filtered[type]++;

@@ -77,10 +77,17 @@ static void set_alarm(struct tp_part *p)
     tp_recorder_set_alarm(p->recorder, at);
 }
 
+static void end_late(struct tp_part *p)
+{
+    tp_recorder_end_late(p->recorder);
+    p->late_end_ns = 0;
+}
+
 /* What is left of a trace that the service has given up is of no use. */
 static void forget_trace(struct tp_part *p)
 {
     tp_recorder_stop(p->recorder, 0);
+    end_late(p);
     tp_recorder_discard(p->recorder);
     tp_recorder_set_alarm(p->recorder, UINT64_MAX);
     tp_backlog_clear(&p->backlog);
@@ -169,6 +176,9 @@ static void stop_recorder(struct tp_part *p, uint64_t at_ns)
     p->state = TP_PART_FLUSHING;
     set_alarm(p);
     p->is_drained = !p->is_started;
+    p->late_end_ns = p->is_started && p->late_ns > 0 ? at_ns + p->late_ns : 0;
+    if (p->late_end_ns == 0)
+        end_late(p);
 }
 
 static void end_if_flushed(struct tp_part *p)
@@ -244,6 +254,15 @@ static uint64_t advance_start(struct tp_part *p, uint64_t now_ns)
     return UINT64_MAX;
 }
 
+/* The time for what is late is over, or will be. */
+static uint64_t advance_late(struct tp_part *p, uint64_t now_ns)
+{
+    if (now_ns < p->late_end_ns)
+        return p->late_end_ns;
+    end_late(p);
+    return UINT64_MAX;
+}
+
 uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
 {
     uint64_t at_ns = 0, step;
@@ -251,12 +270,14 @@ uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
     if (p->state == TP_PART_STARTING)
         return advance_start(p, now_ns);
     see_start(p);
+    if (p->late_end_ns != 0)
+        return advance_late(p, now_ns);
     if (p->state != TP_PART_RECORDING || p->steps == 0)
         return UINT64_MAX;
     step = tp_recorder_step(p->recorder, &at_ns);
     if (step - p->base_step >= p->steps)
         stop_recorder(p, at_ns); /* which a step has done already, at its moment */
-    return UINT64_MAX;
+    return p->late_end_ns != 0 ? p->late_end_ns : UINT64_MAX;
 }
 
 bool tp_part_is_draining(const struct tp_part *p)
@@ -266,6 +287,12 @@ bool tp_part_is_draining(const struct tp_part *p)
             (p->state == TP_PART_FLUSHING && !p->is_drained));
 }
 
+/* Whether nothing comes into the rings any more. */
+static bool is_last_drain(const struct tp_part *p)
+{
+    return p->state == TP_PART_FLUSHING && p->late_end_ns == 0;
+}
+
 /* One batch from rings to backlog. */
 static int drain_batch(struct tp_part *p, const struct tp_clock_offset *offset,
                        bool *has_more, struct tp_err *err)
@@ -273,7 +300,7 @@ static int drain_batch(struct tp_part *p, const struct tp_clock_offset *offset,
     struct tp_drain_opts opts = {
         .stream_no = p->stream_no,
         .max_bytes = BATCH_BYTES,
-        .is_last = p->state == TP_PART_FLUSHING,
+        .is_last = is_last_drain(p),
         .has_clock = offset->is_known,
         .clock = {.producer_ns = (uint64_t)offset->at_ns,
                   .server_ns = (uint64_t)(offset->at_ns + offset->offset_ns),
@@ -308,7 +335,7 @@ int tp_part_drain(struct tp_part *p, const struct tp_clock_offset *offset,
     int rc = drain_batch(p, offset, &has_more, err);
 
     p->has_events = rc != TP_OK || has_more;
-    if (rc == TP_OK && p->state == TP_PART_FLUSHING && !has_more) {
+    if (rc == TP_OK && is_last_drain(p) && !has_more) {
         p->is_drained = true;
         end_if_flushed(p);
     }

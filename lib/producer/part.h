@@ -11,7 +11,8 @@
  *     |                 +------stop--------+----------------------+ are done
  *     +--prepare-- DONE <--all is sent and it was told to stop-- FLUSHING
  *
- * A trace that starts at a step goes from ARMED to RECORDING when that step begins.
+ * A trace that starts at a step goes from ARMED to RECORDING when that step begins. In
+ * FLUSHING, what is reported late is taken for late_ns, before the last drain.
  *
  * A cancel leads to DONE from everywhere, and what was recorded is gone.
  */
@@ -53,6 +54,8 @@ struct tp_part {
     uint64_t steps;       /* end after so many; 0 = when told */
     uint64_t base_step;   /* the step that was on at the start */
     uint64_t told_step;   /* the last that was reported */
+    uint64_t late_ns;     /* the caller's to set, after tp_part_init() */
+    uint64_t late_end_ns; /* FLUSHING: until when; 0 = no longer */
     bool is_stop_due;     /* the service waits for an ack of its stop */
     bool is_started;      /* the recorder was told its start */
     bool is_start_known;  /* to the service, which takes no events before */

@@ -25,6 +25,7 @@
 #define WAIT_NS 20000 /* between two looks at a full ring */
 #define COPY_BYTES_MAX 1023u
 #define FIELDS_TOO_LARGE UINT32_MAX
+#define OWN_TIME 256u /* beside a type: the program says when the event was */
 
 uint64_t tp_now(void)
 {
@@ -33,12 +34,17 @@ uint64_t tp_now(void)
     return tp_ticks_ns(line, tp_ticks_now());
 }
 
-/* Count an event that is not kept, unless it is before the start of the trace. */
+/* Count an event that is not kept, unless it is before the start of the trace or after
+ * its stop. */
 static RARELY void drop(struct tp_recorder *r, struct tp_ring *g, int cause,
                         unsigned type)
 {
-    if (tp_ticks_now() >= atomic_load_explicit(&r->start_ticks, memory_order_relaxed))
-        tp_ring_count(g, cause, type);
+    uint64_t now = tp_ticks_now();
+
+    if ((type & OWN_TIME) != 0 ||
+        (now >= atomic_load_explicit(&r->start_ticks, memory_order_relaxed) &&
+         now <= atomic_load_explicit(&r->stop_ticks, memory_order_relaxed)))
+        tp_ring_count(g, cause, type & 255);
 }
 
 /* The ring of the thread for the session at hand. NULL: there is none, and the event
@@ -408,17 +414,19 @@ void tp_instant(struct tp_client *client, unsigned type, uint32_t name,
     commit(g, after);
 }
 
-/* A record of a header and up to three words, without fields. */
+/* A record of a header and up to three words, without fields. The third has bit 63 when
+ * the time is the program's, as the track of a flow. */
 static inline void put_short(struct tp_client *client, unsigned type, uint64_t header,
                              uint64_t time, uint64_t second, uint64_t third)
 {
     struct tp_recorder *r = (struct tp_recorder *)client;
     struct tp_ring *g = ring_of(r, type & 255);
+    unsigned type_and_time = (type & 255) | (third >> 63 != 0 ? OWN_TIME : 0);
     unsigned n = TP_RECORD_WORDS(header);
     uint64_t after;
     uint64_t *p;
 
-    if (g == NULL || (p = reserve(r, g, n, type & 255, &after)) == NULL)
+    if (g == NULL || (p = reserve(r, g, n, type_and_time, &after)) == NULL)
         return;
     p[0] = header;
     p[1] = time;
@@ -462,10 +470,10 @@ void tp_complete(struct tp_client *client, unsigned type, uint32_t name,
         return;
     n = words_of(fields, &has_copies);
     if (RARE(n == FIELDS_TOO_LARGE)) {
-        drop(r, g, TP_RING_DROP_TOO_LARGE, type & 255);
+        drop(r, g, TP_RING_DROP_TOO_LARGE, (type & 255) | OWN_TIME);
         return;
     }
-    p = reserve(r, g, n + 4, type & 255, &after);
+    p = reserve(r, g, n + 4, (type & 255) | OWN_TIME, &after);
     if (p == NULL)
         return;
     p[0] = TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, fields.n, n + 4, name);

@@ -24,8 +24,13 @@ extern "C" {
 static inline int tp_enabled(const struct tp_client *client, unsigned type)
 {
     /* The bytes are the client's first member. */
-    return __atomic_load_n((const unsigned char *)client + (type & 255),
-                           __ATOMIC_RELAXED);
+#ifdef __cplusplus
+    const unsigned char *enabled = reinterpret_cast<const unsigned char *>(client);
+#else
+    const unsigned char *enabled = (const unsigned char *)client;
+#endif
+
+    return __atomic_load_n(enabled + (type & 255), __ATOMIC_RELAXED);
 }
 
 /*
@@ -71,7 +76,9 @@ struct tp_fields {
     size_t n; /* 0 to TP_FIELDS_MAX */
 };
 
-/* Begin a slice on the calling thread; it lasts until the matching tp_end(). */
+/* Begin a slice on the calling thread; it lasts until the matching tp_end(). Up to 128
+ * are open at a time, with 16 KiB of arguments in all; those above count as dropped
+ * (event-too-large), and their ends are passed over. */
 void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
               struct tp_fields fields);
 
@@ -112,7 +119,18 @@ struct tp_interval {
     uint32_t track; /* of tp_device_track(), or TP_TRACK_THREAD */
 };
 
-/* Record a slice that is over, such as a kernel. */
+/*
+ * Record a slice that is over, such as a kernel. It belongs to the trace if it began
+ * between the trace's start and its stop; else it counts as emitted and as filtered.
+ *
+ * A backend that hears of what its device did only later, in buffers, opens its client
+ * with late_ms: for so long after a stop the types stay enabled, for what began before
+ * it; what threads record meanwhile at times of their own is left out. So late_ms is to
+ * be a little more than the buffers take to arrive (give the device a period to flush
+ * them), or than a flush takes when tp_get_stats() tells that is_recording has ended.
+ * Each trace ends that much later. To switch the device's own tracing on, look at
+ * tp_enabled() where work is launched.
+ */
 void tp_complete(struct tp_client *client, unsigned type, uint32_t name,
                  const struct tp_interval *when, struct tp_fields fields);
 

@@ -95,6 +95,7 @@ int tp_recorder_new(const struct tp_recorder_opts *opts, struct tp_recorder **ou
     tp_lock_init(&r->control);
     r->owner = owner;
     r->block_ns = opts->block_ns;
+    r->takes_late = opts->takes_late;
     r->wake = opts->wake;
     r->wake_arg = opts->wake_arg;
     r->alarm = NEVER;
@@ -210,6 +211,7 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
         atomic_store_explicit(&r->lost[type], 0, memory_order_relaxed);
     atomic_store_explicit(&r->start_ns, NEVER, memory_order_relaxed);
     atomic_store_explicit(&r->stop_ns, NEVER, memory_order_relaxed);
+    atomic_store_explicit(&r->stop_ticks, NEVER, memory_order_relaxed);
     atomic_store_explicit(&r->session, new_number(), memory_order_relaxed);
     atomic_store_explicit(&r->is_woken, 0, memory_order_relaxed);
     tp_batch_begin_trace(r->batch);
@@ -236,11 +238,23 @@ static void start(struct tp_recorder *r, uint64_t at_ns)
 /* Under control. */
 static void stop(struct tp_recorder *r, uint64_t at_ns)
 {
-    if (r->phase == TP_RECORDER_RECORDING)
+    if (r->phase == TP_RECORDER_RECORDING) {
         atomic_store_explicit(&r->stop_ns, at_ns, memory_order_relaxed);
+        atomic_store_explicit(&r->stop_ticks, tp_ticks_at(&r->line, at_ns),
+                              memory_order_relaxed);
+    }
     r->phase = TP_RECORDER_STOPPED;
-    enable(r, false);
+    if (!r->takes_late)
+        enable(r, false);
     set_next_alarm(r);
+}
+
+void tp_recorder_end_late(struct tp_recorder *r)
+{
+    tp_lock_take(&r->control);
+    if (r->phase == TP_RECORDER_STOPPED)
+        enable(r, false);
+    tp_lock_give(&r->control);
 }
 
 void tp_recorder_start(struct tp_recorder *r, uint64_t at_ns)

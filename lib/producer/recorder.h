@@ -32,6 +32,7 @@ struct tp_recorder_opts {
     size_t ring_bytes;      /* a power of two from 16 KiB to 1 GiB; default 1 MiB */
     size_t rings_bytes_max; /* of the process; default 256 MiB; the largest counts */
     uint64_t block_ns;      /* 0: drop when full; else wait that long, then drop */
+    bool takes_late;        /* after a stop, what is reported late, until told to end */
     /* Called by a recording thread, at most once until the next drain or alarm, when a
      * ring is more than half full or the step of tp_recorder_set_alarm() is reached.
      * It must only wake the agent: no lock that is held while draining. May be NULL. */
@@ -76,14 +77,19 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
 
 /*
  * Agent: record what begins at at_ns (tp_now()'s clock) or later. May be called a
- * little before: events that begin before at_ns are discarded and counted nowhere.
- * Ignored when not armed.
+ * little before: events that begin before at_ns are discarded and counted nowhere, but
+ * for those whose time the program says: they count as filtered. Ignored when not
+ * armed.
  */
 void tp_recorder_start(struct tp_recorder *r, uint64_t at_ns);
 
-/* Agent: record nothing that begins after at_ns, 0 = now; likewise uncounted. Slices
- * that are open now are drained as unfinished by a drain with is_last. */
+/* Agent: record nothing that begins after at_ns, 0 = now; counted likewise. Slices
+ * that are open now are drained as unfinished by a drain with is_last. With takes_late
+ * the types stay enabled, so that what was before can still be reported. */
 void tp_recorder_stop(struct tp_recorder *r, uint64_t at_ns);
+
+/* Agent: after a stop with takes_late: nothing is reported any more. */
+void tp_recorder_end_late(struct tp_recorder *r);
 
 /*
  * Whether it was started since it was armed, be it over again or not.

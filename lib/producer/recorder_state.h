@@ -28,10 +28,12 @@ struct tp_recorder {
     struct tp_client client; /* first: users hold a pointer to it */
 
     /* Read by recording threads, mostly constant. */
-    _Atomic uint64_t session;     /* unique in the process; new with each arm */
-    _Atomic uint64_t start_ticks; /* an event before it does not count when dropped */
+    _Atomic uint64_t session; /* unique in the process; new with each arm */
+    _Atomic uint64_t start_ticks, stop_ticks; /* events that are dropped between them
+                                                 count as dropped */
     struct tp_ring_owner owner;
     uint64_t block_ns;
+    bool takes_late;
     void (*wake)(void *arg);
     void *wake_arg;
     _Atomic uint32_t is_woken;  /* not called again until the next drain */

@@ -29,6 +29,7 @@
 #define BLOCK_US_MAX 1000000
 #define FLUSH_MS 2000
 #define FLUSH_MS_MAX 60000
+#define LATE_MS_MAX 5000
 #define LABEL_MAX_BYTES 255
 #define NAME_MAX_BYTES 127
 #define UNIX_PREFIX "unix:"
@@ -307,6 +308,7 @@ static void load_behaviour(struct load *l)
 {
     const struct bounds block = {0, BLOCK_US_MAX, BLOCK_US, false};
     const struct bounds flush = {0, FLUSH_MS_MAX, FLUSH_MS, false};
+    const struct bounds late = {0, LATE_MS_MAX, 0, false};
     struct tp_settings *s = l->s;
     const char *text = NULL;
 
@@ -320,19 +322,22 @@ static void load_behaviour(struct load *l)
                         PREFIX "WHEN_FULL is neither drop nor block: %.64s", text));
     s->block_ns = load_number(l, l->given.block_us, "BLOCK_US", block) * 1000;
     s->flush_ms = load_number(l, l->given.flush_ms, "FLUSH_MS", flush);
+    s->late_ms = load_number(l, l->given.late_ms, "LATE_MS", late);
     s->is_off = load_flag(l, l->given.is_off, "OFF");
     s->has_log = load_flag(l, l->given.log, "LOG");
 }
 
-/* An older caller's struct is shorter: what it does not have is not given. */
+/* An older caller's struct is shorter: what it does not have is not given. One that
+ * does not say its size is taken for the oldest. */
 static void take_given(struct load *l, const struct tp_options *options)
 {
-    size_t n = sizeof(l->given);
+    size_t n = offsetof(struct tp_options, late_ms);
 
     if (options == NULL)
         return;
-    if (options->options_bytes != 0 && options->options_bytes < n)
-        n = options->options_bytes;
+    if (options->options_bytes != 0)
+        n = options->options_bytes < sizeof(l->given) ? options->options_bytes
+                                                      : sizeof(l->given);
     memcpy(&l->given, options, n);
 }
 

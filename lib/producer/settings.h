@@ -38,6 +38,7 @@ struct tp_settings {
     bool blocks_when_full;
     uint64_t block_ns;
     uint64_t flush_ms;
+    uint64_t late_ms;
     bool is_off;
     bool has_log; /* wants a line on stderr for each trouble */
 };

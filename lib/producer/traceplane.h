@@ -77,7 +77,8 @@ enum tp_when_full {
 /* Where a client belongs and what it may use. Zero and NULL mean the default: first the
  * environment variable that is named, then what follows it. Strings are copied. */
 struct tp_options {
-    size_t options_bytes; /* sizeof(struct tp_options): fields that come later are 0 */
+    size_t options_bytes; /* sizeof(struct tp_options): fields that come later are 0;
+                             when it is 0, all after `log` are not looked at */
     const char *url; /* TRACEPLANE_URL; "http://127.0.0.1:8750"; or "unix:/a/socket" */
     const char *token; /* TRACEPLANE_TOKEN; none; sent as "Authorization: Bearer" */
     const char
@@ -98,6 +99,7 @@ struct tp_options {
     uint32_t flush_ms; /* TRACEPLANE_FLUSH_MS; 2000; most of tp_close() and of exit */
     bool is_off;       /* TRACEPLANE_OFF=1; the client never contacts anybody */
     bool log;          /* TRACEPLANE_LOG=1; a line on stderr for each trouble */
+    uint32_t late_ms;  /* TRACEPLANE_LATE_MS; 0; see tp_complete() */
 };
 
 /*
@@ -169,7 +171,7 @@ struct tp_stats {
     uint64_t emitted;           /* recorded by all threads, as far as counted by now */
     uint64_t sent;              /* taken by the service */
     uint64_t waiting;           /* in the backlog */
-    uint64_t filtered;          /* shorter than the trace asks for */
+    uint64_t filtered;          /* too short, or by tp_complete() of another time */
     uint64_t dropped_ring_full; /* no room in the ring of the thread */
     uint64_t dropped_backlog;   /* the service could not be reached for too long */
     uint64_t dropped_too_large; /* one event over 2 KiB, or slices nested too deep */

@@ -78,24 +78,43 @@ static void test_memory_of_a_sent_batch_serves_the_next(void **state)
     tp_backlog_clear(&b);
 }
 
-static void test_waits_grow_to_a_bound_and_differ_between_producers(void **state)
+static void check_waits(uint64_t most_ms)
 {
     struct tp_backoff a, b;
     bool differ = false;
 
-    (void)state;
     tp_backoff_init(&a, 1);
     tp_backoff_init(&b, 2);
     for (uint64_t i = 0, bound = TP_BACKOFF_FIRST_MS; i < 20; i++) {
-        uint64_t ms = tp_backoff_ms(&a);
+        uint64_t ms = tp_backoff_ms(&a, most_ms);
 
         assert_in_range(ms, bound / 2, bound);
-        differ = differ || ms != tp_backoff_ms(&b);
-        bound = bound * 2 > TP_BACKOFF_MOST_MS ? TP_BACKOFF_MOST_MS : bound * 2;
+        differ = differ || ms != tp_backoff_ms(&b, most_ms);
+        bound = bound * 2 > most_ms ? most_ms : bound * 2;
     }
     assert_true(differ);
     tp_backoff_reset(&a);
-    assert_in_range(tp_backoff_ms(&a), 0, TP_BACKOFF_FIRST_MS);
+    assert_in_range(tp_backoff_ms(&a, most_ms), 0, TP_BACKOFF_FIRST_MS);
+}
+
+static void test_waits_grow_to_a_bound_and_differ_between_producers(void **state)
+{
+    (void)state;
+    check_waits(TP_BACKOFF_BUSY_MS);
+    check_waits(TP_BACKOFF_IDLE_MS);
+}
+
+/* Without a service there is no more than a wakeup in 25 s, in the long run. */
+static void test_one_that_is_idle_comes_to_sleep_for_long(void **state)
+{
+    struct tp_backoff b;
+
+    (void)state;
+    tp_backoff_init(&b, 1);
+    for (uint64_t waited = 0; waited < 120000;)
+        waited += tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS);
+    for (int i = 0; i < 100; i++)
+        assert_true(tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS) >= 25000);
 }
 
 int main(void)
@@ -105,6 +124,7 @@ int main(void)
         cmocka_unit_test(test_there_is_no_room_over_the_limit_but_for_a_first_batch),
         cmocka_unit_test(test_memory_of_a_sent_batch_serves_the_next),
         cmocka_unit_test(test_waits_grow_to_a_bound_and_differ_between_producers),
+        cmocka_unit_test(test_one_that_is_idle_comes_to_sleep_for_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,9 @@
 #include "base/err.h"
 #include "support/fake_service.h"
 
-#define TRIES 10
+#define TRIES 6
 #define HUNG_S 120 /* a child that takes longer has got stuck */
-#define N_CHILDREN 100
+#define N_CHILDREN 25
 #define N_CALLS 5
 
 #define PREPARE                                                                \

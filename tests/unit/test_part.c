@@ -24,17 +24,22 @@ struct rig {
     struct tp_clock_offset offset;
 };
 
-static void rig_init(struct rig *rig)
+static void rig_init_with(struct rig *rig, const struct tp_recorder_opts *opts)
 {
     memset(rig, 0, sizeof(*rig));
     rig->type = TP_TYPE_NONE;
-    assert_int_equal(tp_recorder_new(NULL, &rig->recorder, NULL), TP_OK);
+    assert_int_equal(tp_recorder_new(opts, &rig->recorder, NULL), TP_OK);
     rig->client = tp_recorder_client(rig->recorder);
     assert_int_equal(tp_register_type(rig->client, "p", "A", TP_KIND_SLICE, NULL,
                                       &rig->type, NULL),
                      TP_OK);
     tp_typeset_add(&rig->types, rig->type);
     tp_part_init(&rig->part, rig->recorder, 1 << 20);
+}
+
+static void rig_init(struct rig *rig)
+{
+    rig_init_with(rig, NULL);
 }
 
 static void rig_fini(struct rig *rig)
@@ -95,6 +100,67 @@ static void drain(struct rig *rig)
     do
         assert_int_equal(tp_part_drain(&rig->part, &rig->offset, NULL), TP_OK);
     while (rig->part.has_events);
+}
+
+/* A device tells of its kernels in buffers, some of them after the stop. */
+static void test_what_is_reported_late_is_of_the_trace_if_it_began_in_it(void **state)
+{
+    const struct tp_recorder_opts opts = {.takes_late = true};
+    struct tp_interval when = {.duration_ns = 5};
+    struct tp_recorder_totals totals;
+    struct rig rig;
+    uint64_t end_ns;
+
+    (void)state;
+    rig_init_with(&rig, &opts);
+    rig.part.late_ns = 3600000 * (uint64_t)MS;
+    start(&rig, "t", NULL);
+    when.start_ns = tp_now();
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    assert_false(tp_recorder_is_recording(rig.recorder));
+    drain(&rig);
+    assert_acks(&rig, ""); /* more may come */
+    end_ns = tp_part_advance(&rig.part, tp_now());
+    assert_true(end_ns > tp_now() && end_ns != UINT64_MAX);
+    TP_COMPLETE(rig.client, rig.type, "kernel", &when);
+    when.start_ns = end_ns;
+    TP_COMPLETE(rig.client, rig.type, "kernel after the stop", &when);
+    record(&rig, 1); /* this, too, but it is not the program who says so */
+    assert_int_equal(tp_part_advance(&rig.part, end_ns), UINT64_MAX);
+    assert_false(tp_enabled(rig.client, rig.type));
+    drain(&rig);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.type], 2);
+    assert_int_equal(totals.filtered[rig.type], 1);
+    tp_part_sent(&rig.part);
+    assert_acks(&rig, "stop t");
+    assert_int_equal(rig.part.state, TP_PART_DONE);
+    rig_fini(&rig);
+}
+
+/* A cancel, or a service that takes no more, does not wait for what is late. */
+static void test_what_is_late_for_a_trace_that_is_given_up_is_not_waited_for(
+    void **state)
+{
+    const struct tp_recorder_opts opts = {.takes_late = true};
+    struct rig rig;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        rig_init_with(&rig, &opts);
+        rig.part.late_ns = 3600000 * (uint64_t)MS;
+        start(&rig, "t", NULL);
+        obey(&rig, TP_ORDER_STOP, "t", NULL);
+        if (i == 0)
+            obey(&rig, TP_ORDER_CANCEL, "t", NULL);
+        else
+            tp_part_give_up(&rig.part);
+        if (tp_enabled(rig.client, rig.type) || rig.part.state != TP_PART_DONE ||
+            tp_part_advance(&rig.part, tp_now()) != UINT64_MAX)
+            fail_msg("%s", i == 0 ? "cancel" : "give up");
+        start(&rig, "u", NULL); /* the next one is as new */
+        rig_fini(&rig);
+    }
 }
 
 static void test_a_trace_goes_from_prepare_to_done(void **state)
@@ -495,6 +561,9 @@ static void test_a_drain_without_memory_loses_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_reported_late_is_of_the_trace_if_it_began_in_it),
+        cmocka_unit_test(
+            test_what_is_late_for_a_trace_that_is_given_up_is_not_waited_for),
         cmocka_unit_test(test_a_trace_goes_from_prepare_to_done),
         cmocka_unit_test(
             test_orders_that_come_again_are_acknowledged_and_not_done_again),

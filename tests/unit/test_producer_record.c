@@ -206,11 +206,15 @@ static void test_open_slices_of_a_trace_are_no_part_of_the_next(void **state)
     recorder_rig_fini(&rig);
 }
 
-static void test_only_what_begins_in_the_window_counts(void **state)
+/* What a program says the time of is counted when it is left out; what it recorded too
+ * early is as good as not recorded. */
+static void test_only_what_begins_in_the_window_is_kept(void **state)
 {
     struct recorder_rig rig = {0};
     struct tp_typeset types = {0};
     struct tp_interval when = {.duration_ns = 5};
+    struct tp_flow_point point = {.id = 1};
+    struct tp_recorder_totals totals;
     uint64_t begin = tp_now() + 1000000000; /* one that does not come */
 
     (void)state;
@@ -223,10 +227,19 @@ static void test_only_what_begins_in_the_window_counts(void **state)
         when.start_ns = begin + (uint64_t)(int64_t)(i * 100);
         TP_COMPLETE(rig.client, rig.kernel, "at", &when, TP_INT("i", i));
     }
+    when.start_ns = 12345; /* of another clock */
+    TP_COMPLETE(rig.client, rig.kernel, "long ago", &when);
+    tp_flow(rig.client, rig.kernel, TP_NAME("now, too early"), &point);
+    point.time_ns = 12345;
+    tp_flow(rig.client, rig.kernel, TP_NAME("long ago"), &point);
     tp_recorder_stop(rig.recorder, begin + 100);
     rig.drain.is_last = true;
     recorder_rig_drain(&rig);
     assert_int_equal(rig.n_drained, 2);
+    recorder_rig_conserved(&rig, NULL);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.kernel], 6);
+    assert_int_equal(totals.filtered[rig.kernel], 4);
     assert_int_equal(tp_recorder_first_ns(rig.recorder), begin);
     recorder_rig_expect(&rig, "X ascend.KERNEL at -/- 0+0 i=0\n"
                               "X ascend.KERNEL at -/- 0+0 i=1\n");
@@ -492,7 +505,7 @@ int main(void)
         cmocka_unit_test(test_an_end_closes_what_was_left_open_above),
         cmocka_unit_test(test_slices_that_are_open_at_the_stop_are_unfinished),
         cmocka_unit_test(test_open_slices_of_a_trace_are_no_part_of_the_next),
-        cmocka_unit_test(test_only_what_begins_in_the_window_counts),
+        cmocka_unit_test(test_only_what_begins_in_the_window_is_kept),
         cmocka_unit_test(test_short_slices_are_filtered_and_counted),
         cmocka_unit_test(test_full_ring_drops_by_type_and_goes_on_after_a_drain),
         cmocka_unit_test(test_a_slice_that_finds_no_room_is_dropped_as_a_whole),

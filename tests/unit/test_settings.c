@@ -119,6 +119,24 @@ static void test_a_shorter_struct_gives_what_it_has(void **state)
     tp_settings_fini(&s);
 }
 
+static void test_a_struct_without_its_size_is_of_the_first_version(void **state)
+{
+    struct tp_options given = {.url = "http://a:1", .log = true, .late_ms = 7};
+    const char *none[] = {NULL};
+    struct tp_settings s;
+
+    (void)state;
+    assert_int_equal(load(&given, none, &s, NULL), TP_OK);
+    assert_string_equal(s.url, "http://a:1");
+    assert_true(s.has_log);
+    assert_int_equal(s.late_ms, 0);
+    tp_settings_fini(&s);
+    given.options_bytes = sizeof(given);
+    assert_int_equal(load(&given, none, &s, NULL), TP_OK);
+    assert_int_equal(s.late_ms, 7);
+    tp_settings_fini(&s);
+}
+
 static void test_a_wrong_value_is_refused_by_name(void **state)
 {
     static const char *const rows[][2] = {
@@ -155,6 +173,7 @@ static void test_a_wrong_value_is_refused_by_name(void **state)
         {"TRACEPLANE_BACKLOG_BYTES=1", "BACKLOG_BYTES"},
         {"TRACEPLANE_WHEN_FULL=explode", "WHEN_FULL"},
         {"TRACEPLANE_FLUSH_MS=60001", "FLUSH_MS"},
+        {"TRACEPLANE_LATE_MS=5001", "LATE_MS"},
         {"TRACEPLANE_OFF=maybe", "OFF"},
     };
 
@@ -218,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_nothing_given_means_the_defaults),
         cmocka_unit_test(test_variables_fill_in_what_is_not_given),
         cmocka_unit_test(test_a_shorter_struct_gives_what_it_has),
+        cmocka_unit_test(test_a_struct_without_its_size_is_of_the_first_version),
         cmocka_unit_test(test_a_wrong_value_is_refused_by_name),
         cmocka_unit_test(test_a_rank_is_below_the_size_of_its_world),
         cmocka_unit_test(test_load_survives_every_allocation_failure),
