@@ -2,7 +2,12 @@
  * kineto_collector.c - tasks of the engine, folders that are watched, files that come.
  *
  *   task FOLDER --> folder made, watched --> file begun --> file complete --> a worker
- *   reads it --> reported --> no longer wanted --> folder removed
+ *   reads it --> reported --> no longer wanted --> folder emptied, bit by bit --> gone
+ *
+ * A process may put into its folder what it likes, as fast as it can, and somebody who
+ * tidies up may remove any of it. So a name that comes is looked at where inotify tells
+ * it, a folder is listed once a second only, and not to its end when it is full; and
+ * the folder of ours is made again when it has gone.
  *
  * Only the thread touches the list of watches. A worker has a copy of what it needs and
  * says by an atomic flag that it is done, so that a folder is not removed under it.
@@ -37,6 +42,7 @@
 #define IDLE_NS (1000 * MS_NS)
 #define LOOK_NS (1000 * MS_NS) /* inotify may miss: a remote file system */
 #define TASK_NS (50 * MS_NS)   /* new traces are looked for so often */
+#define READS 16               /* of inotify, before something else has its turn */
 
 /* A file on its way into its trace. */
 struct upload {
@@ -55,14 +61,17 @@ struct watch {
     struct tp_kineto_owner owner; /* when it has a log_file */
     int fd, wd;
     bool has_begun;
+    bool has_ended;        /* its process, whatever has its pid now */
+    bool is_early;         /* its file is here before the trace takes one */
     bool is_through;       /* its file was found: nothing more is looked for */
+    bool is_unwanted;      /* what is left is to empty and remove its folder */
     struct upload *upload; /* NULL = none yet */
 };
 
 struct tp_kineto_collector {
     struct tp_kineto_collector_opts opts;
-    int home_fd; /* -1: unusable, see home_error */
-    char home_error[256];
+    int home_fd;          /* -1: unusable, see home_error */
+    char home_error[256]; /* "" = usable */
     int inotify_fd, wake_fd;
     struct watch *watches;
     pthread_t thread;
@@ -79,6 +88,37 @@ static void report(struct tp_kineto_collector *c, const struct tp_kineto_task *t
                             text, tp_clock_now());
     if (c->opts.on_change != NULL)
         c->opts.on_change(c->opts.arg);
+}
+
+/* Our own folder is usable, or not for that reason, which who wants a trace is told. */
+static void note_home(struct tp_kineto_collector *c, const char *error)
+{
+    if (strcmp(c->home_error, error) == 0)
+        return;
+    snprintf(c->home_error, sizeof(c->home_error), "%.250s", error);
+    tp_engine_kineto_set_files(c->opts.engine, c->home_error);
+    if (c->opts.on_files != NULL)
+        c->opts.on_files(c->opts.arg, *error == '\0' ? NULL : c->home_error);
+}
+
+/* Have our own folder, again when it has gone. */
+static void check_home(struct tp_kineto_collector *c)
+{
+    struct tp_err err = {0};
+    int fd = -1;
+
+    if (tp_kineto_home_is_there(c->home_fd, c->opts.trace_dir)) {
+        note_home(c, "");
+        return;
+    }
+    if (tp_kineto_home_open(c->opts.trace_dir, &fd, &err) != TP_OK) {
+        note_home(c, err.message);
+        return; /* what is in the old one may still come to its end */
+    }
+    if (c->home_fd >= 0)
+        close(c->home_fd);
+    c->home_fd = fd;
+    note_home(c, "");
 }
 
 static void describe(struct tp_kineto_collector *c, const struct tp_kineto_task *task)
@@ -109,49 +149,50 @@ static void fail_folder(struct tp_kineto_collector *c,
     report(c, task, TP_KINETO_FOLDER_FAILED, text);
 }
 
-static void make_folder(struct tp_kineto_collector *c,
-                        const struct tp_kineto_task *task)
+/* Make the folder of a watch, and have inotify tell what comes into it. */
+static int open_folder(struct tp_kineto_collector *c, struct watch *w,
+                       struct tp_err *err)
 {
     char path[1400];
+    int rc = tp_kineto_folder_make(c->home_fd, w->task.folder, w->task.uid, w->task.gid,
+                                   &w->fd, err);
+
+    if (rc != TP_OK)
+        return rc;
+    snprintf(path, sizeof(path), "%s/%s", c->opts.trace_dir, w->task.folder);
+    w->wd = inotify_add_watch(c->inotify_fd, path,
+                              IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW);
+    return TP_OK;
+}
+
+/* Returns NULL when there is none, which is reported. */
+static struct watch *watch_folder(struct tp_kineto_collector *c,
+                                  const struct tp_kineto_task *task)
+{
     struct tp_err err = {0};
     struct watch *w;
 
-    if (c->home_fd < 0) {
+    check_home(c);
+    if (*c->home_error != '\0') {
         fail_folder(c, task, c->home_error);
-        return;
+        return NULL;
     }
     w = calloc(1, sizeof(*w));
     if (w == NULL) {
         fail_folder(c, task, "no memory to watch its folder");
-        return;
+        return NULL;
     }
     w->task = *task;
-    if (tp_kineto_folder_make(c->home_fd, task->folder, task->uid, task->gid, &w->fd,
-                              &err) != TP_OK) {
+    if (open_folder(c, w, &err) != TP_OK) {
         fail_folder(c, task, err.message);
         free(w);
-        return;
+        return NULL;
     }
-    snprintf(path, sizeof(path), "%s/%s", c->opts.trace_dir, task->folder);
-    w->wd = inotify_add_watch(c->inotify_fd, path,
-                              IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW);
     if (*task->log_file != '\0') /* now, since its process may soon have ended */
         tp_kineto_owner_read(task->pid, task->uid, task->gid, &w->owner);
     w->next = c->watches;
     c->watches = w;
-    report(c, task, TP_KINETO_FOLDER_READY, NULL);
-}
-
-static void do_tasks(struct tp_kineto_collector *c)
-{
-    struct tp_kineto_task task;
-
-    while (!c->is_stopping && tp_engine_kineto_next_task(c->opts.engine, &task)) {
-        if (task.kind == TP_KINETO_TASK_DESCRIBE)
-            describe(c, &task);
-        else
-            make_folder(c, &task);
-    }
+    return w;
 }
 
 /* Put the file where a client of dynolog's expects it. What goes wrong is a note of the
@@ -198,7 +239,16 @@ static void refuse_file(struct tp_kineto_collector *c, struct watch *w, const ch
     char text[160];
 
     snprintf(text, sizeof(text), "no file: %.140s", why);
+    w->is_through = true;
     report(c, &w->task, TP_KINETO_FILE_REFUSED, text);
+}
+
+/* Nothing that comes into its folder is of interest any more. */
+static void stop_watching(struct tp_kineto_collector *c, struct watch *w)
+{
+    if (w->wd >= 0)
+        inotify_rm_watch(c->inotify_fd, w->wd);
+    w->wd = -1;
 }
 
 static void take_file(struct tp_kineto_collector *c, struct watch *w, const char *name)
@@ -223,7 +273,15 @@ static void take_file(struct tp_kineto_collector *c, struct watch *w, const char
         free(u);
         return;
     }
-    report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
+    if (!w->is_early)
+        report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
+    w->is_early = !tp_engine_kineto_takes_files(c->opts.engine, w->task.trace_id);
+    if (w->is_early) { /* the look once a second comes back to it */
+        w->is_through = false;
+        close(u->fd);
+        free(u);
+        return;
+    }
     if (tp_workers_post(c->opts.workers, run_upload, u, &err) != TP_OK) {
         refuse_file(c, w, err.message);
         close(u->fd);
@@ -233,69 +291,189 @@ static void take_file(struct tp_kineto_collector *c, struct watch *w, const char
     w->upload = u;
 }
 
+static void note_begun(struct tp_kineto_collector *c, struct watch *w)
+{
+    if (w->has_begun)
+        return;
+    w->has_begun = true;
+    report(c, &w->task, TP_KINETO_FILE_BEGUN, NULL);
+}
+
+/* Somebody has removed the folder, or put something in its place. Made again in time,
+ * the process does not notice. */
+static void restore_folder(struct tp_kineto_collector *c, struct watch *w)
+{
+    struct watch fresh = *w;
+    struct tp_err err = {0};
+
+    check_home(c);
+    if (w->has_begun || *c->home_error != '\0' ||
+        open_folder(c, &fresh, &err) != TP_OK) {
+        refuse_file(c, w,
+                    w->has_begun ? "its folder was removed while it was written"
+                                 : "its folder was removed");
+        return;
+    }
+    stop_watching(c, w);
+    close(w->fd);
+    *w = fresh;
+}
+
 static void look(struct tp_kineto_collector *c, struct watch *w)
 {
-    struct tp_kineto_found found;
+    /* In this order: what it wrote before it ended is there after it has. */
+    bool is_there = !w->has_ended && tp_kineto_process_is_there(w->task.pid);
+    struct tp_kineto_found found = {0};
+    struct tp_err err = {0};
 
-    if (w->is_through || tp_kineto_folder_look(w->fd, &found, NULL) != TP_OK)
+    if (w->is_through)
         return;
-    if (found.has_begun && !w->has_begun) {
-        w->has_begun = true;
-        report(c, &w->task, TP_KINETO_FILE_BEGUN, NULL);
-    }
+    if (!tp_kineto_folder_is_there(c->home_fd, w->task.folder, w->fd))
+        restore_folder(c, w);
+    else if (tp_kineto_folder_look(w->fd, &found, &err) == TP_EQUOTA)
+        refuse_file(c, w, err.message);
+    if (found.has_begun)
+        note_begun(c, w);
     if (found.name[0] != '\0')
         take_file(c, w, found.name);
-    else if (!tp_kineto_process_is_there(w->task.pid))
+    else if (!is_there && !w->is_through)
         report(c, &w->task, TP_KINETO_PROCESS_ENDED, NULL);
+    if (w->is_through)
+        stop_watching(c, w);
 }
 
-static void free_watch(struct tp_kineto_collector *c, struct watch *w)
+/* Whether the process of a FIND task is no more. */
+static bool has_ended(const struct tp_kineto_task *task)
 {
-    if (w->wd >= 0)
-        inotify_rm_watch(c->inotify_fd, w->wd);
-    tp_kineto_folder_remove(c->home_fd, w->task.folder, w->fd);
-    free(w->upload);
-    free(w);
+    char key[TP_PROCESS_KEY_BYTES];
+
+    if (task->pid <= 0)
+        return false; /* nobody knows */
+    return !tp_kineto_process_is_there(task->pid) ||
+           (*task->process != '\0' && tp_process_key(task->pid, key) &&
+            strcmp(key, task->process) != 0);
 }
 
-/* Let go what nobody waits for any more. */
-static void drop_unwanted(struct tp_kineto_collector *c)
+/* What is in there came before the process can be told anything again. */
+static void find_folder(struct tp_kineto_collector *c,
+                        const struct tp_kineto_task *task)
+{
+    struct tp_kineto_task found = *task;
+    bool is_over = has_ended(task); /* before the look, as in look() */
+    struct watch *w = NULL;
+
+    check_home(c);
+    if (tp_kineto_folder_owner(c->home_fd, task->folder, &found.uid, &found.gid)) {
+        w = watch_folder(c, &found);
+        if (w == NULL)
+            return;
+        w->has_ended = is_over;
+        look(c, w);
+        report(c, task, TP_KINETO_FOLDER_READY, NULL);
+    } else if (is_over) {
+        report(c, task, TP_KINETO_PROCESS_ENDED, NULL);
+    }
+}
+
+static void do_tasks(struct tp_kineto_collector *c)
+{
+    struct tp_kineto_task task;
+
+    while (!c->is_stopping && tp_engine_kineto_next_task(c->opts.engine, &task)) {
+        if (task.kind == TP_KINETO_TASK_DESCRIBE)
+            describe(c, &task);
+        else if (task.kind == TP_KINETO_TASK_FIND)
+            find_folder(c, &task);
+        else if (watch_folder(c, &task) != NULL)
+            report(c, &task, TP_KINETO_FOLDER_READY, NULL);
+    }
+}
+
+/* Returns whether its folder is gone, as far as it goes; some of it at a time. */
+static bool remove_folder(struct tp_kineto_collector *c, struct watch *w)
+{
+    stop_watching(c, w);
+    if (tp_kineto_folder_empty(w->fd))
+        return false;
+    tp_kineto_folder_remove(c->home_fd, w->task.folder);
+    close(w->fd);
+    return true;
+}
+
+/* Let go what nobody waits for any more. Returns whether there is more to remove. */
+static bool drop_unwanted(struct tp_kineto_collector *c)
 {
     struct watch **at = &c->watches;
+    bool has_more = false;
 
     while (*at != NULL) {
         struct watch *w = *at;
 
-        if ((w->upload != NULL && !w->upload->is_done) ||
-            tp_engine_kineto_is_wanted(c->opts.engine, w->task.trace_id,
-                                       w->task.producer_id)) {
+        if (!w->is_unwanted && (w->upload == NULL || w->upload->is_done))
+            w->is_unwanted = !tp_engine_kineto_is_wanted(c->opts.engine,
+                                                         w->task.trace_id,
+                                                         w->task.producer_id);
+        if (!w->is_unwanted || !remove_folder(c, w)) {
+            has_more = has_more || w->is_unwanted;
+            w->is_through = w->is_through || w->is_unwanted;
             at = &w->next;
             continue;
         }
         *at = w->next;
-        free_watch(c, w);
+        free(w->upload);
+        free(w);
     }
+    return has_more;
 }
 
+/* A name has come into a folder. */
+static void take_name(struct tp_kineto_collector *c, struct watch *w, const char *name)
+{
+    enum tp_kineto_file_kind kind = tp_kineto_file_kind(name);
+
+    if (w->is_through)
+        return;
+    if (kind == TP_KINETO_FILE_IS_BEGUN)
+        note_begun(c, w);
+    else if (kind == TP_KINETO_FILE_IS_COMPLETE)
+        take_file(c, w, name);
+}
+
+static void take_event(struct tp_kineto_collector *c, const struct inotify_event *e,
+                       const char *name)
+{
+    struct watch *w = c->watches;
+
+    while (w != NULL && w->wd != e->wd)
+        w = w->next;
+    if (w == NULL)
+        return;
+    if ((e->mask & IN_IGNORED) != 0)
+        look(c, w); /* the folder has gone */
+    else if (e->len > 0)
+        take_name(c, w, name);
+}
+
+/* What is lost when the queue overflows is found by the look once a second. */
 static void read_inotify(struct tp_kineto_collector *c)
 {
     union {
         struct inotify_event align;
         char bytes[16384];
     } buffer;
-    ssize_t n;
 
-    while ((n = read(c->inotify_fd, buffer.bytes, sizeof(buffer.bytes))) > 0) {
+    for (int i = 0; i < READS; i++) {
+        ssize_t n = read(c->inotify_fd, buffer.bytes, sizeof(buffer.bytes));
+
         for (ssize_t at = 0; at < n;) {
             struct inotify_event e;
 
             memcpy(&e, buffer.bytes + at, sizeof(e));
-            for (struct watch *w = c->watches; w != NULL; w = w->next) {
-                if (w->wd == e.wd)
-                    look(c, w);
-            }
+            take_event(c, &e, buffer.bytes + at + sizeof(e));
             at += (ssize_t)(sizeof(e) + e.len);
         }
+        if (n <= 0)
+            return;
     }
 }
 
@@ -327,10 +505,12 @@ static void *run(void *arg)
         do_tasks(c);
         if (now.mono_ns - looked_ns >= LOOK_NS) {
             looked_ns = now.mono_ns;
+            check_home(c);
             for (struct watch *w = c->watches; w != NULL; w = w->next)
                 look(c, w);
         }
-        drop_unwanted(c);
+        if (drop_unwanted(c))
+            wait_ns = MS_NS;
         if (next != UINT64_MAX && next < now.mono_ns + wait_ns)
             wait_ns = next > now.mono_ns + MS_NS ? next - now.mono_ns : MS_NS;
         wait_events(c, wait_ns);
@@ -367,15 +547,13 @@ int tp_kineto_collector_start(const struct tp_kineto_collector_opts *opts,
                               struct tp_kineto_collector **out, struct tp_err *err)
 {
     struct tp_kineto_collector *c = calloc(1, sizeof(*c));
-    struct tp_err home = {0};
 
     if (c == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for the Kineto collector");
     c->opts = *opts;
     c->home_fd = -1;
-    if (tp_kineto_home_open(opts->trace_dir, &c->home_fd, &home) != TP_OK)
-        snprintf(c->home_error, sizeof(c->home_error), "%.250s", home.message);
-    else
+    check_home(c);
+    if (c->home_fd >= 0)
         tp_kineto_home_tidy(c->home_fd, wants_folder, c);
     c->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -23,11 +23,15 @@ struct tp_kineto_collector_opts {
     char *const *log_dirs; /* below which files are put that a trace names */
     size_t n_log_dirs;
     void (*on_change)(void *arg); /* traces may have moved; may be NULL */
+    /* trace_dir cannot be used for that reason, or again (NULL); may be NULL. From the
+     * thread, and from tp_kineto_collector_start(). */
+    void (*on_files)(void *arg, const char *why);
     void *arg;
 };
 
 /*
- * Start the thread. A trace_dir that cannot be used is no failure: the traces say so.
+ * Start the thread. A trace_dir that cannot be used is no failure: on_files and traces
+ * say so, and it is tried again once a second.
  *
  * out  end with tp_kineto_collector_stop().
  *

@@ -16,6 +16,7 @@
 #define OTHER_MODE 0733 /* of another user's: it makes files, and lists none */
 #define COMPLETE ".json"
 #define BEGUN ".tmp"
+#define TIDY_ROUNDS 64 /* of TP_KINETO_FOLDER_NAMES_MAX names, at the start */
 
 static int make_home(const char *path, struct tp_err *err)
 {
@@ -36,7 +37,18 @@ static int check_home(int fd, const char *path, struct tp_err *err)
                        (unsigned)st.st_uid);
     if ((st.st_mode & 07777) != HOME_MODE && fchmod(fd, HOME_MODE) != 0)
         return tp_fail(err, TP_EDENIED, "'%.200s' may be written to by others", path);
+    if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return tp_fail(err, TP_EDENIED, "cannot make folders in '%.200s': %m", path);
     return TP_OK;
+}
+
+bool tp_kineto_home_is_there(int fd, const char *path)
+{
+    struct stat ours, there;
+
+    return fd >= 0 && fstat(fd, &ours) == 0 && lstat(path, &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino &&
+           faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err)
@@ -109,11 +121,40 @@ fail:
     return err == NULL ? TP_EIO : err->code;
 }
 
+bool tp_kineto_folder_owner(int home_fd, const char *name, uint32_t *uid, uint32_t *gid)
+{
+    struct stat st;
+
+    if (fstatat(home_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode) ||
+        (st.st_mode & 0777) == OTHER_MODE)
+        return false;
+    *uid = st.st_uid;
+    *gid = st.st_gid;
+    return true;
+}
+
 static bool ends_with(const char *name, const char *end)
 {
     size_t n = strlen(name), m = strlen(end);
 
     return n > m && strcmp(name + n - m, end) == 0;
+}
+
+enum tp_kineto_file_kind tp_kineto_file_kind(const char *name)
+{
+    if (ends_with(name, BEGUN))
+        return TP_KINETO_FILE_IS_BEGUN;
+    return ends_with(name, COMPLETE) ? TP_KINETO_FILE_IS_COMPLETE
+                                     : TP_KINETO_FILE_IS_OTHER;
+}
+
+bool tp_kineto_folder_is_there(int home_fd, const char *name, int fd)
+{
+    struct stat ours, there;
+
+    return fstat(fd, &ours) == 0 &&
+           fstatat(home_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
 /* A stream of the entries of fd, which stays open. */
@@ -131,17 +172,23 @@ int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *er
 {
     DIR *dir = list(fd);
     const struct dirent *entry;
+    unsigned n = 0;
 
     if (dir == NULL)
         return tp_fail(err, TP_EIO, "cannot list the folder of a process: %m");
     memset(out, 0, sizeof(*out));
-    while ((entry = readdir(dir)) != NULL) {
-        if (ends_with(entry->d_name, BEGUN))
+    while ((entry = readdir(dir)) != NULL && n++ < TP_KINETO_FOLDER_NAMES_MAX) {
+        enum tp_kineto_file_kind kind = tp_kineto_file_kind(entry->d_name);
+
+        if (kind == TP_KINETO_FILE_IS_BEGUN)
             out->has_begun = true;
-        else if (ends_with(entry->d_name, COMPLETE))
+        else if (kind == TP_KINETO_FILE_IS_COMPLETE)
             snprintf(out->name, sizeof(out->name), "%s", entry->d_name);
     }
     closedir(dir);
+    if (entry != NULL)
+        return tp_fail(err, TP_EQUOTA, "its folder holds more than %d names",
+                       TP_KINETO_FOLDER_NAMES_MAX);
     return TP_OK;
 }
 
@@ -173,19 +220,88 @@ int tp_kineto_file_open(int fd, const char *name, uint32_t uid, int *file_fd,
     return TP_OK;
 }
 
-void tp_kineto_folder_remove(int home_fd, const char *name, int fd)
+static bool is_dots(const char *name)
 {
-    DIR *dir = list(fd);
-    const struct dirent *entry;
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(fd, entry->d_name, 0);
+/*
+ * Empty a folder in the folder fd as far as that goes without going further down: what
+ * is a folder with something in it is moved up into fd, where it is found again. So the
+ * depth of what a process has made costs no stack. Returns how many names are gone.
+ */
+static unsigned flatten(int fd, const char *name, unsigned *n_left)
+{
+    int below = openat(fd, name, DIR_FLAGS);
+    DIR *dir = below < 0 ? NULL : list(below);
+    const struct dirent *entry;
+    unsigned n_gone = 0;
+
+    while (dir != NULL && *n_left > 0 && (entry = readdir(dir)) != NULL) {
+        char moved[48];
+
+        if (is_dots(entry->d_name))
+            continue;
+        snprintf(moved, sizeof(moved), "litter-%u-%llx", *n_left,
+                 (unsigned long long)entry->d_ino);
+        (*n_left)--;
+        n_gone += unlinkat(below, entry->d_name, 0) == 0 ||
+                  unlinkat(below, entry->d_name, AT_REMOVEDIR) == 0 ||
+                  renameat(below, entry->d_name, fd, moved) == 0;
     }
     if (dir != NULL)
         closedir(dir);
-    unlinkat(home_fd, name, AT_REMOVEDIR);
-    close(fd);
+    if (below >= 0)
+        close(below);
+    return n_gone;
+}
+
+/* Whatever it is. Returns whether something is gone. */
+static bool remove_name(int fd, const char *name, unsigned *n_left)
+{
+    unsigned n_gone;
+
+    if (unlinkat(fd, name, 0) == 0 || unlinkat(fd, name, AT_REMOVEDIR) == 0)
+        return true;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return false;
+    n_gone = flatten(fd, name, n_left);
+    return unlinkat(fd, name, AT_REMOVEDIR) == 0 || n_gone > 0;
+}
+
+bool tp_kineto_folder_empty(int fd)
+{
+    DIR *dir = list(fd);
+    const struct dirent *entry;
+    unsigned n_left = TP_KINETO_FOLDER_NAMES_MAX, n_gone = 0;
+
+    while (dir != NULL && n_left > 0 && (entry = readdir(dir)) != NULL) {
+        if (is_dots(entry->d_name))
+            continue;
+        n_left--;
+        n_gone += remove_name(fd, entry->d_name, &n_left);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return n_gone > 0; /* what does not go is not tried for ever */
+}
+
+void tp_kineto_folder_remove(int home_fd, const char *name)
+{
+    if (unlinkat(home_fd, name, AT_REMOVEDIR) != 0 && errno == ENOTDIR)
+        unlinkat(home_fd, name, 0); /* a link in its place */
+}
+
+/* One of them, with all that is in it. */
+static void sweep(int home_fd, const char *name)
+{
+    int fd = openat(home_fd, name, DIR_FLAGS);
+
+    for (int i = 0; fd >= 0 && i < TIDY_ROUNDS && tp_kineto_folder_empty(fd); i++)
+        continue;
+    tp_kineto_folder_remove(home_fd, name);
+    if (fd >= 0)
+        close(fd);
 }
 
 void tp_kineto_home_tidy(int home_fd, bool (*wants)(void *arg, const char *name),
@@ -195,13 +311,8 @@ void tp_kineto_home_tidy(int home_fd, bool (*wants)(void *arg, const char *name)
     const struct dirent *entry;
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        int fd;
-
-        if (entry->d_name[0] == '.' || wants(arg, entry->d_name))
-            continue;
-        fd = openat(home_fd, entry->d_name, DIR_FLAGS);
-        if (fd >= 0)
-            tp_kineto_folder_remove(home_fd, entry->d_name, fd);
+        if (entry->d_name[0] != '.' && !wants(arg, entry->d_name))
+            sweep(home_fd, entry->d_name);
     }
     if (dir != NULL)
         closedir(dir);

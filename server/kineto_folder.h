@@ -16,6 +16,15 @@
 
 struct tp_err;
 
+#define TP_KINETO_FOLDER_NAMES_MAX 256 /* a process needs two */
+
+/* What a name in a folder says. */
+enum tp_kineto_file_kind {
+    TP_KINETO_FILE_IS_OTHER,
+    TP_KINETO_FILE_IS_BEGUN,   /* it is being written */
+    TP_KINETO_FILE_IS_COMPLETE /* it has its last name */
+};
+
 /* Plain data: what is in a folder. */
 struct tp_kineto_found {
     bool has_begun; /* a file that is being written */
@@ -28,10 +37,14 @@ struct tp_kineto_found {
  * path  absolute.
  * fd    set on success; the caller closes it.
  *
- * TP_EDENIED  it belongs to somebody else, is a link, or others may write to it.
- * TP_EIO.
+ * TP_EDENIED  it belongs to somebody else, is a link, others may write to it, or we may
+ * not. TP_EIO.
  */
 int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err);
+
+/* Whether path still leads to what was opened, and folders can be made in it: somebody
+ * who tidies up may have removed it. False for fd -1. */
+bool tp_kineto_home_is_there(int fd, const char *path);
 
 /*
  * Make the folder of one process, for its user.
@@ -43,8 +56,30 @@ int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err);
 int tp_kineto_folder_make(int home_fd, const char *name, uint32_t uid, uint32_t gid,
                           int *fd, struct tp_err *err);
 
-/* Look what is in it. TP_EIO. */
+/*
+ * Find out for whom a folder was made that may be there from before.
+ *
+ * uid, gid  set when it is known.
+ *
+ * Returns whether it is: not when there is none, or when it is one that we, not being
+ * root, have made for another user.
+ */
+bool tp_kineto_folder_owner(int home_fd, const char *name, uint32_t *uid,
+                            uint32_t *gid);
+
+/* Whether the name still leads to the folder that was made. */
+bool tp_kineto_folder_is_there(int home_fd, const char *name, int fd);
+
+/*
+ * Look what is in it.
+ *
+ * TP_EQUOTA  more than TP_KINETO_FOLDER_NAMES_MAX names: no libkineto makes so many,
+ * and looking takes the time of others. TP_EIO.
+ */
 int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *err);
+
+/* What a name in a folder says about its file. */
+enum tp_kineto_file_kind tp_kineto_file_kind(const char *name);
 
 /*
  * Open a file in it for reading.
@@ -57,11 +92,21 @@ int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *er
 int tp_kineto_file_open(int fd, const char *name, uint32_t uid, int *file_fd,
                         uint64_t *bytes, struct tp_err *err);
 
-/* Remove it with what is in it, and close fd. */
-void tp_kineto_folder_remove(int home_fd, const char *name, int fd);
+/*
+ * Remove what is in it, folders and links included, about TP_KINETO_FOLDER_NAMES_MAX
+ * names at a time.
+ *
+ * Returns whether another call could remove more: false = it is empty, or what is left
+ * does not go.
+ */
+bool tp_kineto_folder_empty(int fd);
+
+/* Remove one that is empty, or the link that somebody put in its place. */
+void tp_kineto_folder_remove(int home_fd, const char *name);
 
 /*
- * Remove the folders in our own for which wants() is false: what a crash left.
+ * Remove the folders in our own for which wants() is false, with all that is in them:
+ * what a crash left.
  */
 void tp_kineto_home_tidy(int home_fd, bool (*wants)(void *arg, const char *name),
                          void *arg);

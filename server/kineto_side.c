@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "server/app.h"
 #include "server/kineto_collector.h"
+#include "server/kineto_process.h"
 #include "server/kineto_socket.h"
 #include "server/listener_kineto.h"
 #include "server/waiters.h"
@@ -116,6 +117,7 @@ int tp_kineto_side_new(struct tp_app *app, struct tp_kineto_side **out,
     if (k == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for the Kineto side");
     k->app = app;
+    k->opts.is_there = tp_kineto_process_is_there;
     rc = set_dirs(k, config, err);
     if (rc == TP_OK)
         rc = set_uids(k, &config->kineto_uids, err);
@@ -135,6 +137,18 @@ static void on_change(void *arg)
     struct tp_kineto_side *k = arg;
 
     tp_waiters_poke(k->app->waiters);
+}
+
+static void on_files(void *arg, const char *why)
+{
+    struct tp_kineto_side *k = arg;
+
+    if (why != NULL)
+        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-files-unavailable", "trace_dir",
+               k->trace_dir, "reason", why, NULL);
+    else
+        tp_log(&k->app->log, TP_LOG_INFO, "kineto-files-available", "trace_dir",
+               k->trace_dir, NULL);
 }
 
 static void on_news(void *arg)
@@ -192,6 +206,7 @@ void tp_kineto_side_start(struct tp_kineto_side *k)
                                              .log_dirs = log_dirs->items,
                                              .n_log_dirs = log_dirs->n,
                                              .on_change = on_change,
+                                             .on_files = on_files,
                                              .arg = k};
     rc = tp_kineto_collector_start(&opts, &k->collector, &err);
     n = rc == TP_OK ? open_sockets(k, sockets) : 0;

@@ -165,6 +165,39 @@ static int set_kineto_duration(struct creation *c)
                         (unsigned long long)s->duration_ms);
 }
 
+/* What is asked for and does not reach Kineto processes, or not as it reads. */
+static int warn_of_kineto(struct creation *c)
+{
+    const struct tp_trace_request *r = c->request;
+    struct tp_spec *s = &c->trace->spec;
+    bool has_others = c->n_matched > tp_kineto_waiting(c->trace);
+    int rc = TP_OK;
+
+    if (tp_kineto_waiting(c->trace) == 0)
+        return TP_OK;
+    if (r->stop_steps != 0)
+        rc = tp_spec_warn(s, c->err,
+                          "stop.steps is not for Kineto processes: they record %s%s",
+                          s->kineto_options.iterations != 0
+                              ? "their iterations"
+                              : "stop.duration_ms, or 500 ms",
+                          has_others ? "" : ", and the trace ends with them");
+    if (rc == TP_OK && s->start == TP_START_STEP && !has_others)
+        rc = tp_spec_warn(s, c->err,
+                          "start.step is not for Kineto processes, which report no "
+                          "steps: the trace waits for one who does, or POST .../start");
+    if (rc == TP_OK && s->kineto_options.iterations != 0 && r->stop_duration_ms != 0)
+        rc = tp_spec_warn(s, c->err,
+                          "stop.duration_ms ends the trace even when Kineto processes, "
+                          "which are told when they next ask, have not done their "
+                          "iterations");
+    if (rc == TP_OK && r->stop_max_bytes != 0)
+        rc = tp_spec_warn(s, c->err,
+                          "stop.max_bytes: the file of a Kineto process is taken as a "
+                          "whole or, when it has more, not at all");
+    return rc;
+}
+
 /* Start when the slowest Kineto process can. */
 static int set_out_planned(struct creation *c, uint64_t plan_ns)
 {
@@ -236,6 +269,25 @@ static int give_streams(struct creation *c)
     return rc;
 }
 
+/* A start that is too far away holds the job until then, and what counts from it must
+ * be a time. */
+static int check_start_at(struct creation *c)
+{
+    const struct tp_spec *s = &c->trace->spec;
+    uint64_t most_ms = c->e->limits.trace_prepared_ms, ms;
+    int rc;
+
+    if (s->start != TP_START_AT || s->start_wall_ns <= c->now.wall_ns)
+        return TP_OK;
+    ms = (s->start_wall_ns - c->now.wall_ns) / TP_NS_PER_MS;
+    if (ms <= most_ms)
+        return TP_OK;
+    rc = tp_problem_limit(c->problem, "max-trace-prepared-ms", "ms", most_ms, ms,
+                          c->err);
+    tp_fail_prefix(c->err, "start.at");
+    return rc;
+}
+
 /* Make the object, as far as it needs no store. */
 static int build(struct creation *c)
 {
@@ -247,6 +299,8 @@ static int build(struct creation *c)
     c->trace = t;
     t->created_ns = c->now.wall_ns;
     rc = tp_spec_init(&t->spec, c->request, &c->e->limits, c->problem, c->err);
+    if (rc == TP_OK)
+        rc = check_start_at(c);
     if (rc == TP_OK)
         rc = resolve_filter(c);
     if (rc == TP_OK)
@@ -261,6 +315,8 @@ static int build(struct creation *c)
         rc = warn(c);
     if (rc == TP_OK)
         rc = set_kineto_duration(c);
+    if (rc == TP_OK)
+        rc = warn_of_kineto(c);
     if (rc == TP_OK)
         rc = set_out(c);
     if (rc == TP_OK)

@@ -249,6 +249,30 @@ static struct tp_str job_of(const struct tp_kineto_link *link, struct tp_str sai
     return tp_str_of(out);
 }
 
+/* Whether another socket of the same process speaks for it: it is one producer, and is
+ * told by one of them only. One that has been silent for two intervals does not. */
+static bool has_other_socket(const struct tp_engine *e,
+                             const struct tp_kineto_link *link, struct tp_str process,
+                             struct tp_now now)
+{
+    size_t cursor = 0;
+    void *found;
+
+    while (link->seen.peer.pid > 0 &&
+           tp_strmap_next(&e->kineto->links, &cursor, NULL, &found)) {
+        const struct tp_kineto_link *other = found;
+        const struct tp_kineto_rhythm *r = &other->seen.rhythm;
+
+        if (other != link && other->producer != NULL &&
+            other->seen.peer.pid == link->seen.peer.pid &&
+            other->seen.peer.uid == link->seen.peer.uid &&
+            now.mono_ns <= r->last_ns + r->interval_ns * 5 / 2 &&
+            tp_str_is(process, other->producer->who.process))
+            return true;
+    }
+    return false;
+}
+
 int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
                               const struct tp_kineto_description *description,
                               struct tp_now now, struct tp_err *err)
@@ -267,6 +291,12 @@ int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
     if (link == NULL) {
         tp_lock_give(&e->lock);
         return tp_fail(err, TP_ENOTFOUND, "the Kineto process is gone");
+    }
+    if (link->producer == NULL &&
+        has_other_socket(e, link, description->process, now)) {
+        link->is_described = false; /* until it is the only one */
+        tp_lock_give(&e->lock);
+        return TP_OK;
     }
     request.job = job_of(link, description->job, job, sizeof(job));
     request.host = tp_str_of(e->host);

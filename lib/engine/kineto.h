@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/process_key.h"
 #include "base/str.h"
 #include "engine/now.h"
 #include "engine/traces.h"
@@ -36,6 +37,9 @@ struct tp_kineto_opts {
     bool any_uid;          /* processes of every user may be traced */
     uint32_t uids[TP_KINETO_UIDS_MAX]; /* of these users; ours belongs in here */
     size_t n_uids;
+    /* Whether there is a process of that pid; true for 0. Called with locks held: it
+     * must not wait. NULL = nobody knows, and silence has to tell. */
+    bool (*is_there)(int32_t pid);
 };
 
 /* See tp_kineto_table_receive(). The bytes of the answer are valid until the next call
@@ -66,19 +70,22 @@ uint64_t tp_engine_kineto_run(struct tp_engine *e, struct tp_now now);
 
 enum tp_kineto_task_kind {
     TP_KINETO_TASK_DESCRIBE, /* find out who target is: pid, uid */
-    TP_KINETO_TASK_FOLDER    /* make folder for uid and gid, and watch it */
+    TP_KINETO_TASK_FOLDER,   /* make folder for uid and gid, and watch it */
+    TP_KINETO_TASK_FIND /* watch folder, if a service before this one has made it */
 };
 
 /* Something that needs files. Plain data. */
 struct tp_kineto_task {
     enum tp_kineto_task_kind kind;
-    uint64_t target; /* DESCRIBE */
-    int32_t pid;     /* in our namespace; 0 = not visible */
-    uint32_t uid, gid;
-    char trace_id[TP_TRACE_ID_BYTES];        /* FOLDER */
-    char producer_id[TP_TRACE_ID_BYTES];     /* FOLDER */
-    char folder[256];                        /* FOLDER: its name in trace_dir */
-    char log_file[TP_KINETO_LOG_FILE_BYTES]; /* FOLDER: where its file goes, too */
+    uint64_t target;   /* DESCRIBE */
+    int32_t pid;       /* in our namespace; 0 = not visible */
+    uint32_t uid, gid; /* not of FIND, whose folder has an owner */
+    /* Of the two others: */
+    char trace_id[TP_TRACE_ID_BYTES];
+    char producer_id[TP_TRACE_ID_BYTES];
+    char folder[256];                        /* its name in trace_dir */
+    char log_file[TP_KINETO_LOG_FILE_BYTES]; /* where its file goes, too */
+    char process[TP_PROCESS_KEY_BYTES];      /* FIND: whose pid that was; or "" */
 };
 
 /* Take the next task. Returns false when there is none. Each is given once; after a
@@ -104,7 +111,7 @@ int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
                               struct tp_now now, struct tp_err *err);
 
 enum tp_kineto_event {
-    TP_KINETO_FOLDER_READY,
+    TP_KINETO_FOLDER_READY,  /* of FIND, too, if it is there; else nothing is said */
     TP_KINETO_FOLDER_FAILED, /* text says why */
     TP_KINETO_FILE_BEGUN,    /* the process has opened its file: it took the order */
     TP_KINETO_FILE_FOUND,    /* it is complete and being read */
@@ -119,6 +126,17 @@ enum tp_kineto_event {
 void tp_engine_kineto_report(struct tp_engine *e, const char *trace_id,
                              const char *producer_id, enum tp_kineto_event event,
                              const char *text, struct tp_now now);
+
+/*
+ * Files cannot be had at all, so that no process is matched; or again.
+ *
+ * why  one sentence without full stop, "" = they can; copied.
+ */
+void tp_engine_kineto_set_files(struct tp_engine *e, const char *why);
+
+/* Whether its trace takes files now. One that comes before it records, by a clock that
+ * is ahead, stays where it is until then. */
+bool tp_engine_kineto_takes_files(struct tp_engine *e, const char *trace_id);
 
 /* Whether a file of that producer is still waited for; if not, its folder can go. */
 bool tp_engine_kineto_is_wanted(struct tp_engine *e, const char *trace_id,

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/activity.h"
 #include "core/filter.h"
 #include "engine/kineto_model.h"
 #include "engine/life.h"
@@ -37,19 +38,53 @@ static uint64_t warmup_ns(const struct tp_trace *t)
     return o->iterations > 0 ? 0 : o->warmup_ms * TP_NS_PER_MS;
 }
 
+/* Types that are included by name, not by a pattern. */
+static struct tp_typeset named_types(const struct tp_trace *t)
+{
+    struct tp_typeset named = {0};
+
+    for (size_t i = 0; i < t->spec.n_lists[TP_FILTER_INCLUDE]; i++) {
+        unsigned id;
+
+        if (tp_activity_from_string(NULL, t->spec.lists[TP_FILTER_INCLUDE][i], &id,
+                                    NULL, NULL) == TP_OK)
+            tp_typeset_add(&named, id);
+    }
+    return named;
+}
+
+/* What a process may be told to record. Not everything that is not excluded: that would
+ * be more than it records by itself, and what costs most. And a type that its release
+ * may not know is for who names it, since it can cost the whole request. */
+static struct tp_typeset types_to_ask(const struct tp_trace *t, bool is_old)
+{
+    struct tp_typeset all = tp_kineto_known_types(is_old);
+    struct tp_typeset named = named_types(t), some = {0};
+
+    if (!is_old)
+        tp_typeset_add_all(&all, &named);
+    if (t->spec.n_lists[TP_FILTER_INCLUDE] > 0)
+        return all;
+    for (unsigned id = 0; id < TP_ACTIVITY_DEFAULT_COUNT; id++) {
+        if (tp_typeset_has(&all, id))
+            tp_typeset_add(&some, id);
+    }
+    return some;
+}
+
 /* What a process is to record; false when the filter does not say. */
 static bool types_of(const struct tp_trace *t, bool is_old, struct tp_typeset *out)
 {
-    struct tp_typeset known = tp_kineto_known_types(is_old);
+    struct tp_typeset may = types_to_ask(t, is_old);
     const struct tp_typeset *requested = tp_filter_requested(t->filter);
 
     for (int i = 0; i < 4; i++)
-        out->bits[i] = requested->bits[i] & known.bits[i];
+        out->bits[i] = requested->bits[i] & may.bits[i];
     return t->spec.n_lists[TP_FILTER_INCLUDE] > 0 ||
            t->spec.n_lists[TP_FILTER_EXCLUDE] > 0;
 }
 
-static bool is_allowed(const struct tp_kineto_opts *o, uint32_t uid)
+bool tp_kineto_is_allowed(const struct tp_kineto_opts *o, uint32_t uid)
 {
     for (size_t i = 0; i < o->n_uids; i++) {
         if (o->uids[i] == uid)
@@ -68,13 +103,19 @@ bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *
     if (link == NULL)
         snprintf(reason, TP_MATCH_REASON_BYTES,
                  "lost: it has not asked since it ended or the service started");
-    else if (!is_allowed(&t->engine->kineto->opts, link->seen.peer.uid))
+    else if (t->engine->kineto->opts.is_there != NULL &&
+             !t->engine->kineto->opts.is_there(link->seen.peer.pid))
+        snprintf(reason, TP_MATCH_REASON_BYTES, "lost: process ended");
+    else if (!tp_kineto_is_allowed(&t->engine->kineto->opts, link->seen.peer.uid))
         snprintf(reason, TP_MATCH_REASON_BYTES,
                  "not allowed: it belongs to user %u (kineto-allow-uid)",
                  link->seen.peer.uid);
     else if (link->seen.is_busy)
         snprintf(reason, TP_MATCH_REASON_BYTES,
                  "busy: the application is profiling itself");
+    else if (t->engine->kineto->no_files[0] != '\0')
+        snprintf(reason, TP_MATCH_REASON_BYTES, "no file: %s",
+                 t->engine->kineto->no_files);
     else if (link->seen.state == TP_KINETO_ARMED)
         snprintf(reason, TP_MATCH_REASON_BYTES, "busy: a request is pending in it");
     else if (types_of(t, link->seen.is_old, &types) && tp_typeset_is_empty(&types))
@@ -286,6 +327,17 @@ static struct tp_kineto_order order_of(const struct tp_member *m, struct tp_now 
     };
 }
 
+/* The moment from which on it may be told; 0 = at once. */
+static uint64_t hold_until(const struct tp_member *m, const struct tp_kineto_link *link,
+                           struct tp_now now)
+{
+    if (m->trace->spec.kineto_options.iterations > 0)
+        return 0;
+    return tp_kineto_hold_until(&link->seen.rhythm,
+                                to_mono(m->kineto.start_wall_ns, now),
+                                warmup_ns(m->trace));
+}
+
 void tp_kineto_arm(struct tp_member *m, struct tp_now now)
 {
     struct tp_producer *p = tp_kineto_producer(m);
@@ -297,6 +349,10 @@ void tp_kineto_arm(struct tp_member *m, struct tp_now now)
     if (p == NULL || m->kineto.phase != TP_KINETO_PHASE_READY)
         return;
     m->kineto.serve_until_ns = order.serve_until_ns;
+    m->kineto.hold_until_ns = hold_until(m, p->kineto, now);
+    if (m->kineto.hold_until_ns > now.mono_ns)
+        return; /* kineto_follow.c comes back to it */
+    m->kineto.hold_until_ns = 0;
     rc = write_text(m, p->kineto, &text, &err);
     if (rc == TP_OK) {
         struct tp_kineto *k = m->trace->engine->kineto;
@@ -341,11 +397,29 @@ void tp_kineto_through(struct tp_member *m, struct tp_now now)
     tp_lock_give(&k->lock);
 }
 
+/* Its row may be older than its order: what it was told last was not written yet. So
+ * one that waits may have been told, unless it was too early for that. */
+static void resume_member(struct tp_member *m, struct tp_now now)
+{
+    const struct tp_kineto_rhythm usual = {.interval_ns = TP_KINETO_POLL_NS};
+    struct tp_trace *t = m->trace;
+    uint64_t start_ns = to_mono(m->kineto.start_wall_ns, now);
+
+    m->kineto.needs_find = m->kineto.needs_task = true;
+    t->engine->kineto->has_tasks = true;
+    m->kineto.gone_ns = now.mono_ns + TP_KINETO_SILENCE_S * TP_KINETO_SECOND_NS;
+    if (m->state == TP_MEMBER_WAITING)
+        m->is_unsure = t->spec.kineto_options.iterations > 0 ||
+                       now.mono_ns >=
+                           tp_kineto_hold_until(&usual, start_ns, warmup_ns(t));
+    else
+        m->kineto.phase = m->state == TP_MEMBER_ARMED ? TP_KINETO_PHASE_SERVED
+                                                      : TP_KINETO_PHASE_BEGUN;
+}
+
 void tp_kineto_resume(struct tp_trace *t, struct tp_now now)
 {
-    struct tp_kineto *k = t->engine->kineto;
-
-    if (k == NULL)
+    if (t->engine->kineto == NULL)
         return;
     t->is_planned = t->session.state == TP_SESSION_PREPARED && t->start_at_ns != 0;
     if (t->start_at_ns == 0)
@@ -354,11 +428,9 @@ void tp_kineto_resume(struct tp_trace *t, struct tp_now now)
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
 
-        if (!is_kineto(m) || !tp_life_is_awaited(m))
+        if (!is_waiting(m) && !(is_kineto(m) && tp_life_is_awaited(m)))
             continue;
         set_times(m, now);
-        m->kineto.phase = m->state == TP_MEMBER_ARMED ? TP_KINETO_PHASE_SERVED
-                                                      : TP_KINETO_PHASE_BEGUN;
-        m->kineto.needs_task = true;
+        resume_member(m, now);
     }
 }

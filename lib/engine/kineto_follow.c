@@ -10,7 +10,13 @@
  *   waiting: up to ORDERED    armed: SERVED    recording, flushing: BEGUN, by the clock
  *
  * A process that is idle after its end, or gone, and whose file does not come within
- * GRACE_NS has none.
+ * GRACE_NS has none. There are clients that never say that they are busy: one whose
+ * file is begun is waited for as long as the trace waits for files.
+ *
+ * A member that is unsure may have been told by a service that was killed before it
+ * wrote so down. It is told again while there is time, since a process that has an
+ * order throws the second one away; later it counts as told until its file does not
+ * come.
  */
 #include <stdio.h>
 
@@ -40,7 +46,8 @@ void tp_kineto_settle(struct tp_member *m, enum tp_member_state state,
     if (p != NULL)
         tp_kineto_disarm(p);
     m->kineto.phase = TP_KINETO_PHASE_SETTLED;
-    m->kineto.needs_task = false;
+    m->kineto.needs_task = m->kineto.needs_find = false;
+    m->is_unsure = false;
     m->state = state;
     snprintf(m->reason, sizeof(m->reason), "%.120s", reason);
     change(m);
@@ -76,8 +83,26 @@ static void note_served(struct tp_member *m)
         return;
     m->kineto.phase = TP_KINETO_PHASE_SERVED;
     m->state = TP_MEMBER_ARMED;
+    m->is_unsure = false;
     m->reason[0] = '\0';
     change(m);
+}
+
+void tp_kineto_taken(struct tp_member *m)
+{
+    struct tp_producer *p = tp_kineto_producer(m);
+
+    if (m->kineto.phase >= TP_KINETO_PHASE_BEGUN)
+        return;
+    if (p != NULL)
+        tp_kineto_disarm(p); /* it does not need it any more */
+    m->kineto.phase = TP_KINETO_PHASE_BEGUN;
+    m->is_unsure = false;
+    if (m->state == TP_MEMBER_WAITING) {
+        m->state = TP_MEMBER_ARMED;
+        m->reason[0] = '\0';
+        change(m);
+    }
 }
 
 static void note_begun(struct tp_member *m)
@@ -92,6 +117,8 @@ static bool is_through(const struct tp_member *m, const struct tp_kineto_target 
 {
     uint64_t end = end_ns(m, now);
 
+    if (m->kineto.has_begun_file && !news->tells_busy)
+        return false;
     if ((news->news & TP_KINETO_NEWS_NEVER) != 0)
         return true;
     if ((news->news & TP_KINETO_NEWS_ENDED) != 0 && end == UINT64_MAX)
@@ -149,6 +176,10 @@ static bool give_up_waiting(struct tp_member *m, struct tp_now now)
         until = start_ns(m, now);
     if (m->kineto.phase >= TP_KINETO_PHASE_SERVED || now.mono_ns <= until)
         return false;
+    if (m->is_unsure) {
+        m->kineto.phase = TP_KINETO_PHASE_SERVED;
+        return false;
+    }
     if (p == NULL)
         tp_kineto_settle(m, TP_MEMBER_LOST, "process ended");
     else if (p->kineto->seen.is_busy)
@@ -167,7 +198,7 @@ static bool give_up_file(struct tp_member *m, struct tp_now now)
 
     if (part->has_file)
         return false;
-    if (part->gone_ns != 0 && now.mono_ns - part->gone_ns >= GRACE_NS) {
+    if (part->gone_ns != 0 && now.mono_ns >= part->gone_ns + GRACE_NS) {
         tp_kineto_settle(m, TP_MEMBER_LOST, "process ended");
         return true;
     }
@@ -178,6 +209,9 @@ static bool give_up_file(struct tp_member *m, struct tp_now now)
                          "no file: the recording was cut short in the process");
     else if (part->phase == TP_KINETO_PHASE_BEGUN)
         tp_kineto_settle(m, TP_MEMBER_LOST, "no file: the process wrote none");
+    else if (m->is_unsure)
+        tp_kineto_settle(m, TP_MEMBER_LOST,
+                         "no file: the service restarted, maybe before it was told");
     else
         tp_kineto_settle(m, TP_MEMBER_LOST, "no file: the process dropped the request");
     return true;
@@ -208,7 +242,9 @@ static uint64_t next_of(const struct tp_member *m, struct tp_now now)
     const struct tp_kineto_part *part = &m->kineto;
     const uint64_t times[] = {
         part->phase < TP_KINETO_PHASE_SERVED ? part->serve_until_ns + 1 : UINT64_MAX,
-        start_ns(m, now), end_ns(m, now),
+        part->hold_until_ns,
+        start_ns(m, now),
+        end_ns(m, now),
         part->idle_ns == 0 ? UINT64_MAX : part->idle_ns + GRACE_NS,
         part->gone_ns == 0 ? UINT64_MAX : part->gone_ns + GRACE_NS};
     uint64_t next = UINT64_MAX;
@@ -220,13 +256,16 @@ static uint64_t next_of(const struct tp_member *m, struct tp_now now)
     return next;
 }
 
-/* Iterations have no end that is known beforehand: the trace ends with its files. */
+/* Iterations have no end that is known beforehand, and steps of the trace none that a
+ * Kineto process could tell: the trace ends with its files, in the second case when
+ * nobody else takes part. */
 static void stop_when_done(struct tp_trace *t, struct tp_now now)
 {
-    size_t n = 0;
+    bool by_iterations = t->spec.kineto_options.iterations != 0;
+    size_t n = 0, n_others = 0;
 
     if (t->session.state != TP_SESSION_RECORDING ||
-        t->spec.kineto_options.iterations == 0)
+        (!by_iterations && t->spec.steps == 0))
         return;
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
@@ -234,9 +273,40 @@ static void stop_when_done(struct tp_trace *t, struct tp_now now)
         if (m->state == TP_MEMBER_WAITING || tp_life_is_awaited(m))
             return;
         n += is_kineto(m) && m->state != TP_MEMBER_UNMATCHED;
+        n_others += !is_kineto(m) && m->state != TP_MEMBER_UNMATCHED;
     }
-    if (n > 0)
+    if (n > 0 && (by_iterations || n_others == 0))
         tp_life_stop(t, "all Kineto processes are done", now, NULL);
+}
+
+/* Whether a member has been told, which may not have come here as news. */
+static bool was_told(const struct tp_member *m)
+{
+    const struct tp_producer *p = tp_kineto_producer(m);
+    struct tp_kineto *k = m->trace->engine->kineto;
+    struct tp_kineto_target seen = {0};
+
+    if (p == NULL || m->kineto.phase != TP_KINETO_PHASE_ORDERED)
+        return m->kineto.phase >= TP_KINETO_PHASE_SERVED;
+    tp_lock_take(&k->lock);
+    tp_kineto_table_get(k->table, p->kineto->seen.id, &seen);
+    tp_lock_give(&k->lock);
+    return seen.served_ns != 0;
+}
+
+void tp_kineto_stop(struct tp_trace *t)
+{
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+
+        if (!is_kineto(m) || m->state != TP_MEMBER_WAITING || m->is_unsure)
+            continue;
+        if (t->engine->kineto != NULL && was_told(m))
+            note_served(m);
+        else
+            tp_kineto_settle(m, TP_MEMBER_REFUSED,
+                             "too late: the trace ended before it asked");
+    }
 }
 
 uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now)
@@ -251,6 +321,8 @@ uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now)
             m->kineto.phase == TP_KINETO_PHASE_SETTLED || give_up_waiting(m, now) ||
             give_up_file(m, now))
             continue;
+        if (m->kineto.hold_until_ns != 0 && now.mono_ns >= m->kineto.hold_until_ns)
+            tp_kineto_arm(m, now);
         keep_time(m, now);
         at = next_of(m, now);
         next = at < next ? at : next;

@@ -25,6 +25,7 @@ struct tp_kineto {
     struct tp_kineto_table *table;
     struct tp_strmap links; /* 8 bytes of target id -> struct tp_kineto_link */
     bool has_tasks;         /* somebody may need one */
+    char no_files[100];     /* why nobody can have a file; "" = they can */
     uint64_t last_tidy_ns;
 };
 
@@ -44,6 +45,9 @@ int tp_producer_enroll(struct tp_engine *e, const struct tp_producer_request *re
 
 /* Whether a producer is a Kineto process. */
 bool tp_kineto_is(const struct tp_producer *p);
+
+/* Whether processes of that user may be traced. */
+bool tp_kineto_is_allowed(const struct tp_kineto_opts *o, uint32_t uid);
 
 /* The producer of a member when it is a live Kineto process in this trace, or NULL. */
 struct tp_producer *tp_kineto_producer(const struct tp_member *m);
@@ -92,11 +96,17 @@ void tp_kineto_arm(struct tp_member *m, struct tp_now now);
 /* The trace is over, or the member is out of it: its order is taken back. */
 void tp_kineto_disarm(struct tp_producer *p);
 
+/* There is a file of its process: it was told, whoever told it. */
+void tp_kineto_taken(struct tp_member *m);
+
 /* The file of its process is complete: it could take another order. */
 void tp_kineto_through(struct tp_member *m, struct tp_now now);
 
 /* Whether the trace waits for files. */
 bool tp_kineto_is_collecting(const struct tp_trace *t);
+
+/* The trace stops: members that were not told yet are out of it. */
+void tp_kineto_stop(struct tp_trace *t);
 
 /* Bring the news of a process to the member that it is. */
 void tp_kineto_news(struct tp_member *m, const struct tp_kineto_target *news,

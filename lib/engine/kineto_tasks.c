@@ -29,23 +29,36 @@ static bool describe_task(struct tp_kineto *k, struct tp_kineto_task *out)
     return false;
 }
 
-/* A member whose process is not there (a restart) has no user to make a folder for. */
+/* What is to be done for a member itself. One whose process is not there (a restart)
+ * has no user to make a folder for, and maybe a folder. Returns whether there is. */
+static bool task_of(struct tp_member *m, struct tp_kineto_task *out)
+{
+    const struct tp_producer *p = tp_kineto_producer(m);
+
+    if (m->kineto.needs_find) {
+        m->kineto.needs_find = false;
+        *out = (struct tp_kineto_task){.kind = TP_KINETO_TASK_FIND,
+                                       .pid = m->who.pid > 0 ? (int32_t)m->who.pid : 0};
+        snprintf(out->process, sizeof(out->process), "%s", m->who.process);
+        return true;
+    }
+    if (!m->kineto.needs_task || p == NULL)
+        return false;
+    m->kineto.needs_task = false;
+    *out = (struct tp_kineto_task){.kind = TP_KINETO_TASK_FOLDER,
+                                   .pid = p->kineto->seen.peer.pid,
+                                   .uid = p->kineto->seen.peer.uid,
+                                   .gid = p->kineto->seen.peer.gid};
+    return true;
+}
+
 static bool folder_task(struct tp_trace *t, struct tp_kineto_task *out)
 {
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
-        const struct tp_producer *p;
 
-        if (!m->kineto.needs_task)
+        if (!task_of(m, out))
             continue;
-        p = tp_kineto_producer(m);
-        if (p == NULL)
-            continue;
-        m->kineto.needs_task = false;
-        *out = (struct tp_kineto_task){.kind = TP_KINETO_TASK_FOLDER,
-                                       .pid = p->kineto->seen.peer.pid,
-                                       .uid = p->kineto->seen.peer.uid,
-                                       .gid = p->kineto->seen.peer.gid};
         memcpy(out->trace_id, t->id, sizeof(out->trace_id));
         snprintf(out->producer_id, sizeof(out->producer_id), "%s", m->who.id);
         tp_kineto_folder(m, out->folder);
@@ -96,6 +109,7 @@ static void take_report(struct tp_member *m, enum tp_kineto_event event,
 
     switch (event) {
     case TP_KINETO_FOLDER_READY:
+        part->needs_task = false;
         if (part->phase == TP_KINETO_PHASE_FOLDER) {
             part->phase = TP_KINETO_PHASE_READY;
             tp_kineto_arm(m, now);
@@ -106,14 +120,12 @@ static void take_report(struct tp_member *m, enum tp_kineto_event event,
         break;
     case TP_KINETO_FILE_BEGUN:
         part->has_begun_file = true;
-        if (part->phase == TP_KINETO_PHASE_SERVED)
-            part->phase = TP_KINETO_PHASE_BEGUN;
+        tp_kineto_taken(m);
         break;
     case TP_KINETO_FILE_FOUND:
         part->has_file = true;
         tp_kineto_through(m, now);
-        if (part->phase == TP_KINETO_PHASE_SERVED)
-            part->phase = TP_KINETO_PHASE_BEGUN;
+        tp_kineto_taken(m);
         break;
     case TP_KINETO_FILE_TAKEN:
         tp_kineto_settle(m, TP_MEMBER_DONE, text == NULL ? "" : text);
@@ -144,6 +156,28 @@ void tp_engine_kineto_report(struct tp_engine *e, const char *trace_id,
         tp_kineto_follow(m->trace, now);
     }
     tp_lock_give(&e->lock);
+}
+
+void tp_engine_kineto_set_files(struct tp_engine *e, const char *why)
+{
+    if (e->kineto == NULL)
+        return;
+    tp_lock_take(&e->lock);
+    snprintf(e->kineto->no_files, sizeof(e->kineto->no_files), "%s", why);
+    tp_lock_give(&e->lock);
+}
+
+bool tp_engine_kineto_takes_files(struct tp_engine *e, const char *trace_id)
+{
+    const struct tp_trace *t;
+    bool takes;
+
+    tp_lock_take(&e->lock);
+    t = tp_strmap_get(&e->traces, trace_id, strlen(trace_id));
+    takes = t != NULL && tp_trace_is_active(t) &&
+            t->session.state != TP_SESSION_PREPARED;
+    tp_lock_give(&e->lock);
+    return takes;
 }
 
 bool tp_engine_kineto_is_wanted(struct tp_engine *e, const char *trace_id,

@@ -42,12 +42,14 @@ enum tp_kineto_phase {
 struct tp_kineto_part {
     enum tp_kineto_phase phase;
     bool needs_task;     /* a folder is to be made and watched */
+    bool needs_find;     /* since a restart: there may be one already */
     bool has_begun_file; /* the process has opened its file */
     bool has_file;       /* it is complete and being read */
     uint64_t start_wall_ns, duration_ms;
+    uint64_t hold_until_ns;  /* monotonic: it is not told before; 0 = it may be */
     uint64_t serve_until_ns; /* monotonic; 0 = no order was made */
     uint64_t idle_ns;        /* since when it is through; 0 = it is not */
-    uint64_t gone_ns;        /* since when it is gone; 0 = it is not */
+    uint64_t gone_ns;        /* since, or from, when it is gone; 0 = it is not */
 };
 
 struct tp_member {

@@ -87,6 +87,8 @@ static void note_request(struct tp_kineto_table *t, struct tp_kineto_entry *e,
         e->seen.claimed_pid = d->pids[0];
     if ((d->type & TP_KINETO_TYPE_EVENTS) != 0)
         e->seen.is_old = true;
+    else
+        e->seen.tells_busy = true;
     tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_POLL);
 }
 
@@ -101,6 +103,7 @@ static void follow_type(struct tp_kineto_table *t, struct tp_kineto_entry *e,
     if (e->seen.is_busy && is_free)
         tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_ENDED);
     e->seen.is_busy = !is_free;
+    e->seen.tells_busy = e->seen.tells_busy || !is_free;
     if (!is_free) {
         tp_kineto_entry_move(e, TP_KINETO_BUSY);
     } else if (is_armed && now_ns > e->begin_until_ns) {

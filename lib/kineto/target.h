@@ -70,6 +70,7 @@ struct tp_kineto_target {
     bool is_old;         /* polls with types 3 and 1: libkineto before 2026-07-24 */
     bool has_order;      /* waits to be served */
     bool is_busy;        /* its last request said so; it may be lagging besides */
+    bool tells_busy;     /* it does say so; some ask with type 3 whatever they do */
     int64_t job;         /* as it claims; 0 = none */
     int32_t claimed_pid; /* its own pid in its own namespace, as it claims */
     int32_t gpu;         /* as it claims in a context; -1 = never said */

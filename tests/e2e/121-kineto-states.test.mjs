@@ -62,6 +62,38 @@ test('a cancel before anybody was told reaches nobody', async (t) => {
   await producers(server, 1, 'idle');
 });
 
+// With seconds to spare for a busy machine; and `early` processes do not miss their start.
+const inTime = (ms = 8000) => ({ start: { at: new Date(Date.now() + ms).toISOString() }, ...QUICK });
+
+test('a start that is far away takes no process: told shortly before, and free again after a cancel', async (t) => {
+  const server = await serveKineto(t);
+  const c = clients(t, server, { early: 1, 'interval-ms': 1000 });
+  await until('its rhythm is known', () => c.of('poll').length >= 3);
+  const trace = await server.createTrace(inTime(3000000));
+  const n = c.of('poll').length;
+  await until('it has asked again', () => c.of('poll').length >= n + 3);
+  assert.deepEqual(c.of('accepted'), []);
+  await server.expect('POST', `/traces/${trace.id}/cancel`, [202]);
+  const end = await server.waitFinal((await server.createTrace(inTime())).id);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+  const p = await server.problem('POST', '/traces', 429, 'limit-exceeded', { body: inTime(4000000) });
+  assert.equal(p.limit, 'max-trace-prepared-ms');
+});
+
+for (const knobs of [{ mute: 1, 'process-ms': 6000 }, { 'two-sockets': 1 }, { 'ends-with-file': 1 }]) {
+  test(`${Object.keys(knobs)[0]}: it is traced`, async (t) => {
+    const server = await serveKineto(t);
+    const c = clients(t, server, { early: 1, 'interval-ms': 1000, ...knobs });
+    await producers(server, 1);
+    await until('its rhythm is known', () => c.of('poll').length >= 4);
+    assert.equal((await producers(server, 1)).length, 1);
+    const end = await server.waitFinal((await server.createTrace(inTime())).id);
+    assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+    assert.equal(end.counts.stored, 11);
+    assertNobodyDied(c);
+  });
+}
+
 test('one that answers late is put back in step and traced', async (t) => {
   if (IS_SANITIZED) return t.skip('lacks a service without a sanitizer: an answer must come within 50 ms');
   const server = await serveKineto(t);

@@ -203,6 +203,23 @@ static void test_start_at_starts_then(void **state)
     rig_expect_outcome(r, id, "empty", "no producer took part and nothing was posted");
 }
 
+/* Its job would wait for it, and times that count from it might be none. */
+static void test_a_start_that_is_too_far_away_is_refused(void **state)
+{
+    struct rig *r = *state;
+    uint64_t most_ns = r->limits->trace_prepared_ms * RIG_MS;
+    struct tp_trace_request request = {.start = TP_START_AT};
+    char id[TP_TRACE_ID_BYTES];
+
+    request.start_wall_ns = RIG_START_NS + most_ns + RIG_MS;
+    assert_int_equal(rig_create_from(r, &request, id), TP_EQUOTA);
+    assert_string_equal(r->problem.limit_name, "max-trace-prepared-ms");
+    request.start_wall_ns = INT64_MAX;
+    assert_int_equal(rig_create_from(r, &request, id), TP_EQUOTA);
+    request.start_wall_ns = RIG_START_NS + most_ns;
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+}
+
 static void test_stop_and_cancel_may_be_repeated_but_not_mixed(void **state)
 {
     struct rig *r = *state;
@@ -453,6 +470,7 @@ int main(void)
         engine_test(test_manual_waits_for_its_start),
         engine_test(test_a_prepared_trace_does_not_wait_for_ever),
         engine_test(test_start_at_starts_then),
+        engine_test(test_a_start_that_is_too_far_away_is_refused),
         engine_test(test_stop_and_cancel_may_be_repeated_but_not_mixed),
         engine_test(test_cancel_throws_the_data_away),
         engine_test(test_delete_refuses_active_traces_and_removes_finished_ones),

@@ -31,6 +31,7 @@ struct place {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     unsigned n_changes;
+    bool has_files; /* on_files said that they can be had */
 };
 
 static void on_change(void *arg)
@@ -38,6 +39,17 @@ static void on_change(void *arg)
     struct place *p = arg;
 
     pthread_mutex_lock(&p->lock);
+    p->n_changes++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void on_files(void *arg, const char *why)
+{
+    struct place *p = arg;
+
+    pthread_mutex_lock(&p->lock);
+    p->has_files = why == NULL;
     p->n_changes++;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
@@ -70,6 +82,7 @@ static int start(struct place *p)
                                                .log_dirs = &p->dir,
                                                .n_log_dirs = 1,
                                                .on_change = on_change,
+                                               .on_files = on_files,
                                                .arg = p};
 
     return tp_kineto_collector_start(&o, &p->collector, &p->rig.err);
@@ -84,6 +97,7 @@ static int set_up(void **state)
     pthread_cond_init(&p->changed, NULL);
     p->dir = tmpdir_new();
     p->home = tmpdir_path(p->dir, "home");
+    p->has_files = true;
     p->opts = (struct tp_kineto_opts){.trace_dir = p->home,
                                       .root_dir = p->dir,
                                       .any_uid = true};
@@ -211,10 +225,9 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The process asks, is told, and leaves what it was told to. */
-static void give_file(struct place *p, const char *id)
+/* The process leaves what it was told to. */
+static void give_file_of(struct place *p, const char *id, const char *text)
 {
-    const char *text = ask(p);
     char *tmp = file_of(text, "_1.pt.trace.json.tmp");
     char *final = file_of(text, "_1.pt.trace.json");
 
@@ -225,6 +238,12 @@ static void give_file(struct place *p, const char *id)
     assert_int_equal(rename(tmp, final), 0);
     free(tmp);
     free(final);
+}
+
+/* The process asks, is told, and leaves it. */
+static void give_file(struct place *p, const char *id)
+{
+    give_file_of(p, id, ask(p));
 }
 
 static void test_a_file_is_taken_when_it_has_its_name(void **state)
@@ -293,16 +312,149 @@ static void test_a_link_is_not_read(void **state)
     free(final);
 }
 
-static void test_a_home_that_cannot_be_used_is_the_reason(void **state)
+/* Its process's clock is ahead: it is kept until the trace takes it. */
+static void test_a_file_that_is_early_is_taken_later(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+    char *final;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    final = file_of(ask(p), "_1.pt.trace.json");
+    seen = changes(p);
+    write_file(final, "{" BODY);
+    wait_change(p, seen); /* it was found */
+    assert_int_equal(tp_engine_trace_start(p->rig.engine, rig_str(id), rig_str(""),
+                                           tp_clock_now(), NULL, NULL, NULL),
+                     TP_OK);
+    expect_end(p, id, "done", "");
+    free(final);
+}
+
+static void wait_files(struct place *p, bool has_files)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->has_files != has_files)
+        pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void test_a_home_that_cannot_be_used_is_told_before_a_trace_is_made(void **state)
+{
+    struct place *p = *state;
+    const struct tp_trace_request all = {.require = TP_REQUIRE_ALL, .dry_run = true};
+    struct tp_trace_view *v = NULL;
+
+    assert_int_equal(symlink("/", p->home), 0);
+    assert_int_equal(start(p), TP_OK);
+    wait_files(p, false);
+    ask(p);
+    while (!has_producer(p))
+        sched_yield();
+    assert_int_equal(tp_engine_trace_create(p->rig.engine, &all, tp_clock_now(), &v,
+                                            NULL, &p->rig.err),
+                     TP_ESTATE);
+    assert_int_equal(unlink(p->home), 0);
+    wait_files(p, true); /* it is tried again by itself */
+    assert_int_equal(tp_engine_trace_create(p->rig.engine, &all, tp_clock_now(), &v,
+                                            NULL, &p->rig.err),
+                     TP_OK);
+    tp_trace_view_free(v);
+}
+
+static void test_a_home_that_was_removed_is_made_again(void **state)
 {
     struct place *p = *state;
     char id[TP_TRACE_ID_BYTES];
     unsigned seen;
 
-    assert_int_equal(symlink("/", p->home), 0);
+    assert_int_equal(start(p), TP_OK);
+    assert_int_equal(rmdir(p->home), 0);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    give_file(p, id);
+    expect_end(p, id, "done", "");
+}
+
+/* Remove the folder of the only process, with `begun` under a file that it began. */
+static void remove_folder_of(struct place *p, const char *text, bool begun)
+{
+    char *final = file_of(text, "_1.pt.trace.json");
+    char *tmp = file_of(text, "_1.pt.trace.json.tmp");
+    unsigned seen = changes(p);
+
+    if (begun) {
+        fclose(fopen(tmp, "w"));
+        wait_change(p, seen);
+        unlink(tmp);
+    }
+    *strrchr(final, '/') = '\0';
+    assert_int_equal(rmdir(final), 0);
+    if (!begun) {
+        while (access(final, F_OK) != 0)
+            sched_yield();
+    }
+    free(final);
+    free(tmp);
+}
+
+static void test_a_folder_that_was_removed_is_made_again_in_time(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES], text[8192];
+    unsigned seen;
+
     assert_int_equal(start(p), TP_OK);
     create(p, id, &seen);
-    expect_end(p, id, "refused", "no file: ");
+    wait_change(p, seen);
+    snprintf(text, sizeof(text), "%s", ask(p));
+    remove_folder_of(p, text, false);
+    give_file_of(p, id, text);
+    expect_end(p, id, "done", "");
+}
+
+static void test_a_folder_that_was_removed_under_its_file_is_the_reason(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES], text[8192];
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    snprintf(text, sizeof(text), "%s", ask(p));
+    remove_folder_of(p, text, true);
+    expect_end(p, id, "lost", "no file: its folder was removed while it was written");
+}
+
+static void test_a_folder_that_is_filled_is_the_reason(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES], name[32];
+    unsigned seen;
+    char *final;
+    FILE *f;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    final = file_of(ask(p), "_1.pt.trace.json");
+    for (int i = 0; i < 3000; i++) {
+        snprintf(name, sizeof(name), "/%d.x", i);
+        snprintf(strrchr(final, '/'), sizeof(name), "%s", name);
+        f = fopen(final, "w");
+        if (f == NULL)
+            break; /* it is being removed already */
+        fclose(f);
+    }
+    *strrchr(final, '/') = '\0';
+    expect_end(p, id, "lost", "no file: its folder holds more than 256 names");
+    while (access(final, F_OK) == 0) /* emptied, some at a time, and removed */
+        sched_yield();
+    free(final);
 }
 
 static void test_it_ends_with_a_folder_open(void **state)
@@ -345,7 +497,12 @@ int main(void)
         TEST(test_a_file_is_at_its_log_file_when_it_is_taken),
         TEST(test_no_file_at_its_log_file_is_a_note),
         TEST(test_a_link_is_not_read),
-        TEST(test_a_home_that_cannot_be_used_is_the_reason),
+        TEST(test_a_file_that_is_early_is_taken_later),
+        TEST(test_a_home_that_cannot_be_used_is_told_before_a_trace_is_made),
+        TEST(test_a_home_that_was_removed_is_made_again),
+        TEST(test_a_folder_that_was_removed_is_made_again_in_time),
+        TEST(test_a_folder_that_was_removed_under_its_file_is_the_reason),
+        TEST(test_a_folder_that_is_filled_is_the_reason),
         TEST(test_it_ends_with_a_folder_open),
         TEST(test_it_survives_every_allocation_failure_of_its_start),
     };

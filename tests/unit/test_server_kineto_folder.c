@@ -41,7 +41,10 @@ static int tear_down(void **state)
 {
     struct place *p = *state;
 
-    tp_kineto_folder_remove(p->home_fd, "one", p->fd);
+    while (tp_kineto_folder_empty(p->fd))
+        continue;
+    tp_kineto_folder_remove(p->home_fd, "one");
+    close(p->fd);
     close(p->home_fd);
     tmpdir_remove(p->dir);
     free(p->home);
@@ -163,6 +166,113 @@ static void test_what_a_crash_left_is_removed(void **state)
     assert_int_not_equal(faccessat(p->home_fd, "one", F_OK, 0), 0);
 }
 
+static bool is_in(int fd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int make_dir(int fd, const char *name)
+{
+    int dir;
+
+    assert_int_equal(mkdirat(fd, name, 0700), 0);
+    dir = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(dir >= 0);
+    return dir;
+}
+
+/* Deeper than any stack of calls should go, with something at each level. */
+static void make_depths(int fd, int depth)
+{
+    int at = make_dir(fd, "x.json");
+
+    for (int i = 0; i < depth; i++) {
+        int below = make_dir(at, "sub");
+
+        write_file(at, "file", "1");
+        assert_int_equal(symlinkat("/etc/passwd", at, "link"), 0);
+        close(at);
+        at = below;
+    }
+    close(at);
+}
+
+static void test_folders_and_links_in_a_folder_are_removed_too(void **state)
+{
+    struct place *p = *state;
+    char *precious = tmpdir_path(p->dir, "precious");
+    int fd;
+
+    make_depths(p->fd, 40);
+    fd = make_dir(p->home_fd, "two");
+    make_depths(fd, 40);
+    close(fd);
+    assert_int_equal(mkdir(precious, 0700), 0);
+    assert_int_equal(symlinkat(precious, p->fd, "dirlink"), 0);
+    assert_int_equal(symlinkat(precious, p->home_fd, "three"), 0);
+    while (tp_kineto_folder_empty(p->fd))
+        continue;
+    tp_kineto_folder_remove(p->home_fd, "one");
+    assert_false(is_in(p->home_fd, "one"));
+    tp_kineto_home_tidy(p->home_fd, wants_nothing, NULL);
+    assert_false(is_in(p->home_fd, "two"));
+    assert_false(is_in(p->home_fd, "three"));
+    assert_int_equal(access(precious, F_OK), 0);
+    free(precious);
+}
+
+static void test_a_link_in_place_of_a_folder_is_seen_and_removed(void **state)
+{
+    struct place *p = *state;
+
+    assert_true(tp_kineto_folder_is_there(p->home_fd, "one", p->fd));
+    assert_int_equal(unlinkat(p->home_fd, "one", AT_REMOVEDIR), 0);
+    assert_false(tp_kineto_folder_is_there(p->home_fd, "one", p->fd));
+    assert_int_equal(symlinkat(p->dir, p->home_fd, "one"), 0);
+    assert_false(tp_kineto_folder_is_there(p->home_fd, "one", p->fd));
+    tp_kineto_folder_remove(p->home_fd, "one");
+    assert_false(is_in(p->home_fd, "one"));
+    assert_int_equal(access(p->dir, F_OK), 0);
+}
+
+static void test_a_folder_with_too_many_names_is_not_read_to_its_end(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_found found;
+    struct tp_err err = {0};
+    char name[32];
+
+    for (int i = 0; i < TP_KINETO_FOLDER_NAMES_MAX + 10; i++) {
+        snprintf(name, sizeof(name), "%d.x", i);
+        write_file(p->fd, name, "");
+    }
+    assert_int_equal(tp_kineto_folder_look(p->fd, &found, &err), TP_EQUOTA);
+    assert_non_null(strstr(err.message, "more than 256 names"));
+    assert_true(tp_kineto_folder_empty(p->fd)); /* some at a time */
+    assert_int_equal(tp_kineto_folder_look(p->fd, &found, &err), TP_OK);
+    while (tp_kineto_folder_empty(p->fd))
+        continue;
+    assert_false(is_in(p->fd, "0.x"));
+}
+
+static void test_a_home_that_was_removed_is_no_longer_there(void **state)
+{
+    struct place *p = *state;
+    int fd;
+
+    assert_false(tp_kineto_home_is_there(-1, p->home));
+    assert_true(tp_kineto_home_is_there(p->home_fd, p->home));
+    tp_kineto_folder_remove(p->home_fd, "one");
+    assert_int_equal(rmdir(p->home), 0);
+    assert_false(tp_kineto_home_is_there(p->home_fd, p->home));
+    assert_int_equal(tp_kineto_home_open(p->home, &fd, NULL), TP_OK);
+    assert_false(tp_kineto_home_is_there(p->home_fd, p->home)); /* another one */
+    assert_true(tp_kineto_home_is_there(fd, p->home));
+    close(fd);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -173,6 +283,10 @@ int main(void)
         TEST(test_a_look_tells_begun_from_complete),
         TEST(test_only_plain_files_of_the_process_are_opened),
         TEST(test_what_a_crash_left_is_removed),
+        TEST(test_folders_and_links_in_a_folder_are_removed_too),
+        TEST(test_a_link_in_place_of_a_folder_is_seen_and_removed),
+        TEST(test_a_folder_with_too_many_names_is_not_read_to_its_end),
+        TEST(test_a_home_that_was_removed_is_no_longer_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

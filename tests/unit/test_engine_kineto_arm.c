@@ -1,0 +1,270 @@
+/*
+ * test_engine_kineto_arm.c - stories of what PyTorch processes are told, when, and what
+ * is said of requests that they cannot fulfil.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "support/kineto_rig.h"
+
+/* What it was told it keeps: until shortly before its start it is told nothing. */
+static void test_a_start_that_is_far_away_is_told_late(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {.start = TP_START_AT,
+                                       .start_wall_ns = r->now.wall_ns + 600 * RIG_S,
+                                       .stop_duration_ms = 1000,
+                                       .kineto_json = rig_str("{\"warmup_ms\":1000}")};
+    char id[TP_TRACE_ID_BYTES];
+    unsigned at_s = 0;
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    for (; at_s < 585; at_s += 5) {
+        if (ask(r, 1, IDLE)[0] != '\0')
+            fail_msg("told %u s after the request", at_s);
+        wait(r, 5 * RIG_S);
+    }
+    expect(r, id, 1, "waiting", "");
+    wait(r, 5 * RIG_S); /* 13 s before the start it may be told, and asks */
+    assert_int_equal(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME="),
+                     request.start_wall_ns / RIG_MS);
+    drive(r);
+    expect(r, id, 1, "armed", "");
+}
+
+static void test_one_whose_start_was_far_away_and_cancelled_is_free(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {
+        .start = TP_START_AT, .start_wall_ns = r->now.wall_ns + 600 * RIG_S};
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    wait(r, 5 * RIG_S);
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(id), rig_str(""), r->now,
+                                            NULL, NULL, NULL),
+                     TP_OK);
+    create(r, id);
+    expect(r, id, 1, "waiting", "");
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+}
+
+/* A request of one process, from the socket of that number. */
+static const char *ask_from(struct rig *r, unsigned socket)
+{
+    struct tp_kineto_peer peer = {.pid = 101, .uid = 7, .address_bytes = 3};
+    const int32_t pids[] = {1};
+    static char text[8192];
+    char bytes[KINETO_BYTES_MAX];
+    size_t len = kineto_request(bytes, IDLE, 0, pids, 1);
+    struct tp_kineto_reply reply;
+
+    memcpy(peer.address + 1, socket == 0 ? "s0" : "s1", 2);
+    reply = tp_engine_kineto_receive(r->engine, &peer, bytes, len, 0, r->now);
+    snprintf(text, sizeof(text), "%.*s", (int)reply.bytes.len - 40,
+             reply.bytes.ptr + 40);
+    drive(r);
+    return text;
+}
+
+static void test_a_process_with_two_sockets_is_told_by_one(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned n_orders = 0;
+
+    for (unsigned i = 0; i < 4; i++) {
+        ask_from(r, i % 2);
+        wait(r, 2500 * RIG_MS);
+    }
+    create(r, id);
+    for (unsigned i = 0; i < 4 && n_orders == 0; i++) {
+        n_orders += ask_from(r, i % 2)[0] != '\0';
+        wait(r, 2500 * RIG_MS);
+    }
+    assert_int_equal(n_orders, 1);
+    expect(r, id, 1, "armed", "");
+}
+
+/* The first is closed: after two intervals without a word the other one is told. */
+static void test_the_second_socket_takes_over_from_one_that_is_silent(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_from(r, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        wait(r, 5 * RIG_S);
+        ask_from(r, 1);
+    }
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask_from(r, 1)[0], '\0');
+}
+
+/* A trace whose filter has one entry, of a process that asks with that type; its text
+ * goes to out. */
+static void order_with(struct rig *r, enum tp_filter_list list, const char *entry,
+                       int32_t type, char *out)
+{
+    const struct tp_str item = rig_str(entry);
+    struct tp_trace_request request = {.stop_duration_ms = 1000,
+                                       .kineto_json = rig_str("{\"warmup_ms\":0}")};
+    char id[TP_TRACE_ID_BYTES];
+
+    request.filter.lists[list].items = &item;
+    request.filter.lists[list].n = 1;
+    ask_and_drive(r, 1, type);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    wait(r, 5 * RIG_S);
+    snprintf(out, 8192, "%s", ask(r, 1, type));
+}
+
+/* And never more than it records by itself. */
+static void test_what_is_excluded_is_taken_from_the_defaults(void **state)
+{
+    struct rig *r = *state;
+    char text[8192];
+
+    order_with(r, TP_FILTER_EXCLUDE, "cpu_op", IDLE, text);
+    assert_non_null(
+        strstr(text, "ACTIVITY_TYPES=user_annotation,gpu_user_annotation,"));
+    assert_non_null(strstr(text, ",cuda_event,mtia_counters\n"));
+}
+
+static void test_a_type_that_not_all_know_is_sent_when_it_is_named(void **state)
+{
+    struct rig *r = *state;
+    char text[8192];
+
+    order_with(r, TP_FILTER_INCLUDE, "hardware_counters", IDLE, text);
+    assert_non_null(strstr(text, "ACTIVITY_TYPES=hardware_counters\n"));
+}
+
+static void test_a_type_that_not_all_know_is_not_sent_for_a_pattern(void **state)
+{
+    struct rig *r = *state;
+    char text[8192];
+
+    order_with(r, TP_FILTER_INCLUDE, "[hx]*", IDLE, text);
+    assert_non_null(
+        strstr(text, "ACTIVITY_TYPES=hpu_op,xpu_runtime,xpu_driver,xpu_scope_profiler,"
+                     "xpu_sync\n"));
+}
+
+/* Fail unless a warning of the trace begins so. */
+static void expect_warning(struct rig *r, const char *id, const char *begin)
+{
+    struct tp_trace_view *v = rig_view(r, id);
+    bool has_it = false;
+
+    for (size_t i = 0; i < v->n_warnings; i++)
+        has_it = has_it || strncmp(v->warnings[i], begin, strlen(begin)) == 0;
+    tp_trace_view_free(v);
+    if (!has_it)
+        fail_msg("no warning '%s'", begin);
+}
+
+static void test_steps_of_kineto_processes_alone_end_with_their_files(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {
+        .stop_steps = 3, .kineto_json = rig_str("{\"warmup_ms\":0}")};
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    expect_warning(r, id, "stop.steps is not for Kineto processes");
+    wait(r, 5 * RIG_S);
+    assert_int_equal(number_in(ask(r, 1, IDLE), "ACTIVITIES_DURATION_MSECS="), 500);
+    drive(r);
+    wait(r, 3 * RIG_S);
+    bring_file(r, id, 1);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+static void test_what_a_trace_ends_before_is_said(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.stop_duration_ms = 100,
+                                             .stop_max_bytes = 100000,
+                                             .kineto_json =
+                                                 rig_str("{\"iterations\":2}")};
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    expect_warning(r, id, "stop.duration_ms ends the trace even when");
+    expect_warning(r, id, "stop.max_bytes: the file of a Kineto process");
+    wait(r, 1 * RIG_S);
+    expect(r, id, 1, "refused", "too late: the trace ended before it asked");
+    wait(r, 4 * RIG_S);
+    assert_string_equal(ask(r, 1, IDLE), "");
+}
+
+static void test_a_start_by_step_of_kineto_processes_alone_is_warned_of(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.start = TP_START_STEP, .start_step = 4};
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    expect_warning(r, id, "start.step is not for Kineto processes");
+}
+
+static bool nobody_is_there(int32_t pid)
+{
+    assert_int_equal(pid, 101);
+    return false;
+}
+
+static void test_one_that_has_ended_is_not_matched(void **state)
+{
+    struct rig *r = *state;
+    struct tp_kineto_opts ended = opts;
+    char id[TP_TRACE_ID_BYTES];
+
+    ended.is_there = nobody_is_there;
+    r->kineto = &ended;
+    assert_int_equal(rig_restart(r), TP_OK);
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    expect(r, id, 1, "unmatched", "lost: process ended");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_start_that_is_far_away_is_told_late),
+        TEST(test_one_whose_start_was_far_away_and_cancelled_is_free),
+        TEST(test_a_process_with_two_sockets_is_told_by_one),
+        TEST(test_the_second_socket_takes_over_from_one_that_is_silent),
+        TEST(test_what_is_excluded_is_taken_from_the_defaults),
+        TEST(test_a_type_that_not_all_know_is_sent_when_it_is_named),
+        TEST(test_a_type_that_not_all_know_is_not_sent_for_a_pattern),
+        TEST(test_steps_of_kineto_processes_alone_end_with_their_files),
+        TEST(test_what_a_trace_ends_before_is_said),
+        TEST(test_a_start_by_step_of_kineto_processes_alone_is_warned_of),
+        TEST(test_one_that_has_ended_is_not_matched),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
