@@ -16,6 +16,10 @@
 
 #include <traceplane/record.h>
 
+/* As those of the system: "..." may stand for nothing here, which -Wpedantic minds
+ * before C23 and C++20 wherever the macros are used. */
+#pragma GCC system_header
+
 /* The number of a string literal. GNU C: a statement expression. */
 #define TP_NAME(literal)                                                 \
     __extension__({                                                      \
@@ -177,7 +181,7 @@ static inline void tp_scope_end_(const struct tp_scope_ *scope)
 
 /* TP_SCOPE(client, type, "name", ...); a slice to the end of the block. */
 #define TP_SCOPE(client, type, name, ...)                                     \
-    const struct tp_scope_ TP_JOIN_(tp_scope_at_, __LINE__)                   \
+    const struct tp_scope_ TP_JOIN_(tp_scope_at_, __COUNTER__)                \
         __attribute__((cleanup(tp_scope_end_), unused)) = {(client), (type)}; \
     TP_BEGIN(client, type, name, ##__VA_ARGS__)
 #endif

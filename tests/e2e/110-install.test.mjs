@@ -16,7 +16,7 @@ int main(void)
 {
     struct tp_client *client = &tp_client_off;
     unsigned type = TP_TYPE_NONE;
-    struct tp_options options = {};
+    static struct tp_options options;
     options.options_bytes = sizeof(options);
     options.is_off = true;
     if (tp_open(&options, &client, NULL) != TP_OK ||
@@ -36,7 +36,7 @@ int main(void)
     }
 #else
     {
-        TP_SCOPE(client, type, "scope", TP_INT("i", 1));
+        TP_SCOPE(client, type, "scope", TP_INT("i", 1)); TP_SCOPE(client, type, "inner");
     }
 #endif
     printf("%u %s\\n", type, tp_version());
@@ -52,7 +52,9 @@ test('programs build and run with nothing but what is installed', { skip: !isPla
   const env = { ...process.env, PKG_CONFIG_PATH: join(dir, 'usr/lib/pkgconfig'), LD_LIBRARY_PATH: join(dir, 'usr/lib') };
   execFileSync('make', ['-C', root, 'install', `PREFIX=${join(dir, 'usr')}`], { stdio: 'pipe' });
   const pkg = (...args) => run('pkg-config', ...args, 'traceplane').trim().split(/\s+/);
-  const strict = ['-O2', '-Wall', '-Wextra', '-Werror'];
+  // The prefix is none of the system's, so the compiler minds what is in the headers, too.
+  const strict = ['-O2', '-Wall', '-Wextra', '-Wpedantic', '-Wshadow', '-Werror'];
+  const strictest = [...strict, '-Wold-style-cast', '-fsyntax-only'];
   writeFileSync(join(dir, 'program.c'), program);
   writeFileSync(join(dir, 'program.cc'), program);
   const builds = {
@@ -61,6 +63,10 @@ test('programs build and run with nothing but what is installed', { skip: !isPla
     static: ['gcc', '-std=gnu11', ...strict, 'program.c', ...pkg('--cflags'), join(dir, 'usr/lib/libtraceplane.a'),
       ...pkg('--libs', '--static').filter((flag) => flag !== '-ltraceplane')],
   };
+  for (const compiler of ['gcc', 'clang'])
+    for (const std of ['gnu11', 'c11', 'gnu17']) run(compiler, `-std=${std}`, ...strict, '-fsyntax-only', 'program.c', ...pkg('--cflags'));
+  for (const compiler of ['g++', 'clang++'])
+    for (const std of ['c++11', 'c++17', 'c++20']) run(compiler, `-std=${std}`, ...strictest, 'program.cc', ...pkg('--cflags'));
   for (const [name, [compiler, ...args]] of Object.entries(builds)) {
     run(compiler, '-o', name, ...args);
     assert.match(run(join(dir, name)), /^\d+ \d+\.\d+\.\d+\n$/, name);
