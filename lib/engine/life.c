@@ -245,8 +245,6 @@ int tp_life_stop(struct tp_trace *t, const char *cause, struct tp_now now,
 {
     int rc = move(t, TP_SESSION_STOPPING, cause, now, err);
 
-    if (rc == TP_OK)
-        tp_kineto_stop(t);
     if (rc == TP_OK && tp_kineto_is_collecting(t))
         await_files(t, now);
     if (rc == TP_OK)
@@ -334,7 +332,7 @@ static bool all_are_in(struct tp_trace *t)
 }
 
 /* Take no more data. What members still owe is late. */
-static void begin_sealing(struct tp_trace *t)
+static void begin_sealing(struct tp_trace *t, struct tp_now now)
 {
     struct tp_err ignored;
 
@@ -343,7 +341,7 @@ static void begin_sealing(struct tp_trace *t)
         if (t->streams[i]->state == TP_STREAM_OPEN)
             t->streams[i]->state = TP_STREAM_SEALING;
     }
-    tp_settle_streams(t);
+    tp_settle_streams(t, now);
     /* The seal has its own bounds: no deadline from here on. */
     tp_session_set_deadline(&t->session, TP_SESSION_NO_DEADLINE, TP_SESSION_COMPLETE,
                             "", &ignored);
@@ -426,7 +424,7 @@ static int advance_stopping(struct tp_trace *t, struct tp_now now, struct tp_err
     bool is_due = tp_session_due(&t->session, now.mono_ns, NULL, NULL);
 
     if (!t->is_sealing && t->n_committing == 0 && (is_due || all_are_in(t)))
-        begin_sealing(t);
+        begin_sealing(t, now);
     if (t->is_sealing && is_settled(t))
         return finish(t, now, err);
     return TP_OK;
@@ -477,7 +475,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
         struct tp_member *m = t->members[i];
         struct tp_producer *p = m->producer;
 
-        if (p == NULL || !tp_life_is_awaited(m) || tp_kineto_is(p))
+        if (p == NULL || !tp_life_is_awaited(m) || p->kineto != NULL)
             continue;
         if (tp_match_silent_ns(p, now) < p->silence_ns) {
             if (p->seen_mono_ns + p->silence_ns < *next)

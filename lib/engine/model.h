@@ -141,6 +141,7 @@ struct tp_trace {
     size_t n_uploads;    /* open */
     size_t n_committing; /* appending at this moment */
     size_t n_working;    /* seals that run */
+    bool is_timed;       /* its producers count time as the service does: window.h */
     bool is_unsealed;    /* COMPLETE, and some of its streams are SEALING */
     struct tp_trace *next_unsealed;
     struct tp_quota quota; /* bytes */

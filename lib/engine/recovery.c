@@ -18,6 +18,7 @@
 #include "engine/persist.h"
 #include "engine/pool.h"
 #include "engine/streams.h"
+#include "engine/window.h"
 #include "store/store.h"
 
 /* A type that waits for its turn. */
@@ -404,6 +405,7 @@ static void resume(struct loading *l, struct tp_trace *t)
         return;
     }
     tp_life_hold(t);
+    tp_window_restore(t);
     tp_match_attach(t);
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];

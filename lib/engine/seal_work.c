@@ -23,6 +23,7 @@
 #include "engine/settle.h"
 #include "engine/source_rank.h"
 #include "engine/stream_blobs.h"
+#include "engine/window.h"
 #include "trace/seal.h"
 
 #define TRIES 3
@@ -34,6 +35,7 @@ struct tp_work {
     struct tp_trace *trace; /* referred to */
     struct tp_stream *stream;
     uint64_t min_duration_ns;
+    struct tp_seal_window window;
     char names[TP_BLOB_KINDS][TP_BLOB_NAME_BYTES];
     bool has_no_batch; /* all that was sent was refused: there may be no log */
     bool was_run;
@@ -95,12 +97,13 @@ bool tp_engine_has_work(struct tp_engine *e)
 }
 
 /* Hand out the seal of a stream. The lock is held. */
-static void take(struct tp_work *w, struct tp_stream *s)
+static void take(struct tp_work *w, struct tp_stream *s, struct tp_now now)
 {
     w->e = s->trace->engine;
     w->stream = s;
     w->trace = s->trace;
     w->min_duration_ns = s->trace->spec.min_duration_ns;
+    w->window = tp_window_of(s, now);
     w->has_no_batch = s->batches == 0;
     for (int i = 0; i < TP_BLOB_KINDS; i++)
         tp_stream_blob_name(s->trace->id, s->no, (enum tp_blob_kind)i, w->names[i]);
@@ -120,7 +123,7 @@ struct tp_work *tp_engine_next_work(struct tp_engine *e, struct tp_now now)
     tp_lock_take(&e->lock);
     s = find_stream(e, now);
     if (s != NULL)
-        take(w, s);
+        take(w, s, now);
     tp_lock_give(&e->lock);
     if (s == NULL) {
         free(w);
@@ -145,9 +148,9 @@ static bool take_next_of(struct tp_engine *e, const char *trace_id, struct tp_wo
             break;
         tp_lock_wait(&e->lock, &e->sealed);
     }
-    if (s != NULL)
-        take(w, s);
     *now = e->seen;
+    if (s != NULL)
+        take(w, s, *now);
     tp_lock_give(&e->lock);
     return s != NULL;
 }
@@ -209,6 +212,7 @@ void tp_work_run(struct tp_work *w)
         .out_name = w->names[TP_BLOB_SEALED],
         .stream_no = w->stream->no,
         .min_duration_ns = w->min_duration_ns,
+        .window = w->window,
         .limits = &w->e->limits,
     };
 

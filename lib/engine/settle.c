@@ -7,6 +7,7 @@
 #include "core/activity.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
+#include "engine/window.h"
 #include "trace/native_tally.h"
 
 static void drop_tally(struct tp_stream *s)
@@ -58,12 +59,13 @@ void tp_settle_types(const struct tp_stream *s, const uint64_t *by_type)
 }
 
 /* Take over what is known of a stream. Returns whether that is all of it. */
-static bool settle(struct tp_stream *s)
+static bool settle(struct tp_stream *s, struct tp_now now)
 {
     struct tp_native_sum sum;
 
     if (s->state != TP_STREAM_SEALING || s->tally == NULL || s->batches == 0 ||
-        !tp_native_tally_finish(s->tally, s->batches, &sum))
+        !tp_native_tally_finish(s->tally, s->batches, &sum) ||
+        (sum.has_times && !tp_window_has(s, sum.first_ns, sum.last_ns, now)))
         return false;
     s->has_times = sum.has_times && (sum.first_ns != 0 || sum.last_ns != 0);
     s->first_ns = s->has_times ? sum.first_ns : 0;
@@ -72,7 +74,7 @@ static bool settle(struct tp_stream *s)
     return true;
 }
 
-void tp_settle_streams(struct tp_trace *t)
+void tp_settle_streams(struct tp_trace *t, struct tp_now now)
 {
     struct tp_err ignored;
     int rc = tp_persist_begin(t->engine, &ignored);
@@ -81,7 +83,7 @@ void tp_settle_streams(struct tp_trace *t)
     for (size_t i = 0; i < t->n_streams && rc == TP_OK; i++) {
         struct tp_stream *s = t->streams[i];
 
-        s->is_settled = settle(s);
+        s->is_settled = settle(s, now);
         if (s->is_settled)
             rc = tp_persist_stream(t->engine, s, &ignored);
     }

@@ -27,7 +27,7 @@ void tp_settle_add(struct tp_stream *s, const struct tp_ingest_result *batch);
  * No more data is taken: settle the streams of a trace that can be, and write their
  * rows. Where the store refuses, none is settled.
  */
-void tp_settle_streams(struct tp_trace *t);
+void tp_settle_streams(struct tp_trace *t, struct tp_now now);
 
 /* Whether a stream of the trace is not sealed and has not failed. */
 bool tp_settle_is_unsealed(const struct tp_trace *t);

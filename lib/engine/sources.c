@@ -13,6 +13,7 @@
 #include "engine/problem.h"
 #include "engine/seal_work.h"
 #include "engine/stream_blobs.h"
+#include "engine/window.h"
 
 #define TRIES 5
 #define SNAPSHOT_BYTES ((uint64_t)16 << 20) /* a download has less memory than a seal */
@@ -45,6 +46,7 @@ static int copy_streams(const struct tp_trace *t, struct tp_sources *out,
         item->view = v;
         item->is_sealed = s->state == TP_STREAM_SEALED;
         item->log_bytes = s->log_bytes;
+        item->window = tp_window_of(s, t->engine->seen);
         if (item->is_sealed || (s->state != TP_STREAM_FAILED && s->log_bytes > 0))
             out->n_items++;
     }
@@ -148,6 +150,7 @@ static int seal_snapshot(struct tp_sources *out, struct tp_source *s,
         .log_bytes = s->log_bytes,
         .stream_no = s->view->no,
         .min_duration_ns = tp_filter_min_duration_ns(out->view->filter),
+        .window = s->window,
         .limits = &out->e->limits,
         .memory_bytes = out->e->limits.spill_bytes < SNAPSHOT_BYTES
                             ? out->e->limits.spill_bytes

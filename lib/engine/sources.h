@@ -16,7 +16,8 @@
 /* One stream. When it is not sealed, it is now, into an anonymous blob. */
 struct tp_source {
     const struct tp_stream_view *view;
-    uint64_t log_bytes; /* of a stream that is not sealed */
+    uint64_t log_bytes;           /* of a stream that is not sealed */
+    struct tp_seal_window window; /* likewise */
     bool is_sealed;
     struct tp_blob *blob;         /* of a sealed one */
     struct tp_stream_index ix;    /* likewise */

@@ -15,6 +15,7 @@
 #include "engine/upload_form.h"
 #include "engine/upload_state.h"
 #include "engine/uploads.h"
+#include "engine/window.h"
 #include "trace/frame.h"
 
 #define REFUSED_MAX 4096 /* numbers of refused batches that a stream remembers */
@@ -133,6 +134,7 @@ static void add_batch(struct tp_upload *u, bool is_duplicate)
         tp_counts_add(&s->counts, &counts);
         s->log_bytes = tp_stream_blobs_log_bytes(s);
         tp_settle_add(s, u->result);
+        tp_window_note(s, u->result, u->begun);
         s->batches++;
         u->e->stats.log_bytes += counts.bytes;
         count_batch(u);

@@ -93,7 +93,8 @@ static int copy_plan(struct tp_download *d, const struct tp_download_opts *opts,
         d->merge_streams[i].producer = opts->streams[i].producer;
     }
     d->opts.streams = d->streams;
-    d->base_ns = tp_merge_base_ns(d->merge_streams, n);
+    d->base_ns = tp_merge_base_ns(d->merge_streams, n,
+                                  opts->info == NULL ? 0 : opts->info->started_ns);
     return TP_OK;
 }
 

@@ -231,6 +231,17 @@ static bool was_repaired(struct tp_ingest *g)
     return is_more;
 }
 
+static void note_time(struct tp_ingest_result *r, const struct tp_event *ev)
+{
+    if (ev->kind == TP_EVENT_META)
+        return;
+    if (!r->has_times || ev->ts_ns < r->first_ns)
+        r->first_ns = ev->ts_ns;
+    if (!r->has_times || ev->ts_ns > r->last_ns)
+        r->last_ns = ev->ts_ns;
+    r->has_times = true;
+}
+
 static int store(struct tp_ingest *g, const struct tp_event *ev, bool is_untyped,
                  bool is_repaired, struct tp_err *err)
 {
@@ -242,6 +253,7 @@ static int store(struct tp_ingest *g, const struct tp_event *ev, bool is_untyped
     }
     if (rc != TP_OK)
         return rc;
+    note_time(&g->result, ev);
     g->result.counts.stored++;
     g->result.counts.untyped += is_untyped;
     g->result.counts.repaired += is_repaired;

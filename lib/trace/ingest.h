@@ -81,7 +81,9 @@ struct tp_ingest_result {
                         base, or is Perfetto */
     bool has_base;   /* the source named a base, base_ns */
     int64_t base_ns;
-    bool is_native; /* of a linked producer, by whose clock its times are */
+    bool has_times;            /* of events that were taken one by one: */
+    int64_t first_ns, last_ns; /* their earliest and latest time, before add_ns */
+    bool is_native;            /* of a linked producer, by whose clock its times are */
     struct tp_native_head native;        /* what such a batch says of itself */
     const struct tp_native_check *as_is; /* the payload is what came, and this is what
                                             is known of it; else NULL */

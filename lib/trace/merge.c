@@ -25,6 +25,7 @@
 
 #define BASE_STEP_NS (INT64_C(7889238) * 1000000000)
 #define SMALL_TIME_NS (INT64_C(1) << 53)
+#define NEAR_NS (INT64_C(1) << 54) /* half a year; a base is up to a quarter early */
 
 int tp_merge_compare_ids(const struct tp_id *a, const struct tp_id *b)
 {
@@ -302,20 +303,33 @@ static int64_t own_base_ns(const struct tp_stream_index *ix)
     return (ix->first_ns < 0 ? steps - 1 : steps) * BASE_STEP_NS;
 }
 
-int64_t tp_merge_base_ns(const struct tp_merge_stream *streams, size_t n)
+/* Whether a double can hold the microseconds between two moments to some ns. */
+static bool is_near(int64_t a_ns, int64_t b_ns)
 {
+    int64_t apart;
+
+    return !__builtin_sub_overflow(a_ns, b_ns, &apart) && apart < NEAR_NS &&
+           apart > -NEAR_NS;
+}
+
+int64_t tp_merge_base_ns(const struct tp_merge_stream *streams, size_t n,
+                         int64_t about_ns)
+{
+    bool is_set = false, has_near = false;
     int64_t base_ns = 0;
-    bool is_set = false;
 
     for (size_t i = 0; i < n; i++) {
         const struct tp_stream_index *ix = streams[i].index;
+        bool nears;
         int64_t own;
 
         if (ix->n_events == 0 && !ix->has_base)
             continue; /* it has no times */
         own = own_base_ns(ix);
-        if (!is_set || own < base_ns)
+        nears = about_ns != 0 && is_near(own, about_ns);
+        if (!is_set || (nears == has_near ? own < base_ns : nears))
             base_ns = own;
+        has_near = has_near || nears;
         is_set = true;
     }
     return base_ns;

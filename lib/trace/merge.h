@@ -101,7 +101,12 @@ int tp_merge_compare_ids(const struct tp_id *a, const struct tp_id *b);
  * The time in ns that Chrome JSON counts from: the earliest base that a source named; a
  * source without one counts from 0 while its times are below 2^53 ns, else from its
  * first event, floored to the steps of 7889238 s that Kineto uses.
+ *
+ * about_ns  when the trace was recorded, in ns since 1970; 0 = not known. Beside
+ *           streams of that half year, others do not count: numbers that count from
+ *           a base so far away are too coarse.
  */
-int64_t tp_merge_base_ns(const struct tp_merge_stream *streams, size_t n);
+int64_t tp_merge_base_ns(const struct tp_merge_stream *streams, size_t n,
+                         int64_t about_ns);
 
 #endif

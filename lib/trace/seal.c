@@ -85,6 +85,20 @@ static void move_event(struct seal *s, struct tp_event *ev)
     ev->ts_ns = start;
 }
 
+/* Leave out an event, of n in the log, that is of another time than the stream. */
+static bool is_of_another_time(struct seal *s, const struct tp_event *ev, uint64_t n)
+{
+    const struct tp_seal_window *w = &s->opts->window;
+    int64_t end = ev->kind == TP_EVENT_BEGIN ? ev->ts_ns : ev->ts_ns + ev->dur_ns;
+
+    if (__builtin_expect(w->to_ns == 0 || (ev->ts_ns >= w->from_ns && end <= w->to_ns),
+                         1))
+        return false;
+    s->result.adjust.dropped[ev->ts_ns < w->from_ns ? TP_DROP_BEFORE_START
+                                                    : TP_DROP_AFTER_STOP] += n;
+    return true;
+}
+
 /* Put an event into the sorter. Its time is absolute. */
 static int sort_event(const struct tp_event *ev, struct tp_err *err, void *arg)
 {
@@ -113,6 +127,8 @@ static int on_paired(const struct tp_event *ev, struct tp_err *err, void *arg)
         s->result.index.filtered_pairs++;
         return TP_OK;
     }
+    if (is_of_another_time(s, &slice, slice.kind == TP_EVENT_SLICE ? 2 : 1))
+        return TP_OK;
     return sort_event(&slice, err, s);
 }
 
@@ -181,14 +197,14 @@ static int on_event(const struct tp_event *read, struct tp_err *err, void *arg)
     rc = place_event(s, read->track, &ev, err);
     if (rc != TP_OK)
         return rc;
-    if (ev.kind == TP_EVENT_BEGIN && ev.is_unfinished) {
-        s->result.index.unfinished++;
-        return sort_event(&ev, err, s);
-    }
-    if (ev.kind == TP_EVENT_BEGIN)
+    if (ev.kind == TP_EVENT_BEGIN && !ev.is_unfinished)
         return tp_pairing_begin(s->pairing, &ev, err);
     if (ev.kind == TP_EVENT_END)
         return tp_pairing_end(s->pairing, &ev, err);
+    if (is_of_another_time(s, &ev, 1))
+        return TP_OK;
+    if (ev.kind == TP_EVENT_BEGIN)
+        s->result.index.unfinished++;
     return sort_event(&ev, err, s);
 }
 
@@ -247,6 +263,8 @@ static int on_plain(const struct tp_pf_plain *plain, bool *is_taken, struct tp_e
     }
     s->n_read++;
     rc = place_event(s, plain->ev.track, &ev, err);
+    if (rc == TP_OK && is_of_another_time(s, &ev, 1))
+        return TP_OK;
     return rc == TP_OK ? sort_plain(s, &ev, plain, keys, err) : rc;
 }
 

@@ -27,6 +27,12 @@ struct tp_limits;
 typedef int (*tp_seal_progress_fn)(uint64_t done, uint64_t of, struct tp_err *err,
                                    void *arg);
 
+/* Times that the events of a stream can have, both ends included, in ns. */
+struct tp_seal_window {
+    int64_t from_ns;
+    int64_t to_ns; /* 0: any time */
+};
+
 /* Zero means the default, where one is named. Pointers must outlive the call. */
 struct tp_seal_opts {
     const struct tp_blobs *blobs; /* not NULL */
@@ -35,7 +41,9 @@ struct tp_seal_opts {
     uint64_t log_bytes; /* read this much, a frame boundary; default: all there is */
     uint32_t stream_no; /* 1 to 65535 */
     uint64_t min_duration_ns; /* pairs of begin and end that are shorter are left out */
-    size_t memory_bytes;      /* for sorting; default: spill_bytes of the limits */
+    struct tp_seal_window window; /* what does not begin and end in it is left out, and
+                                     counted as before-start or after-stop */
+    size_t memory_bytes;          /* for sorting; default: spill_bytes of the limits */
     const struct tp_limits *limits; /* NULL: the defaults of core/limits.h */
     const char *out_name; /* of the sealed stream, replaced when it is there; NULL: an
                              anonymous blob */

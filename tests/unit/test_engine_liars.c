@@ -1,4 +1,6 @@
 /* Producers that say what cannot be: each spoils at most its own part. */
+#include <stdio.h>
+
 #include "support/engine_test.h"
 
 #include "base/err.h"
@@ -258,6 +260,102 @@ static void test_an_ack_out_of_turn_changes_nothing(void **state)
     }
 }
 
+/* An event of that time, in ns since 1970, about. */
+static void post_at(struct rig *r, const char *id, const char *p, int64_t seq,
+                    const char *ts_us)
+{
+    char body[200];
+
+    snprintf(body, sizeof(body),
+             "[{\"ph\":\"X\",\"name\":\"%s\",\"pid\":1,\"tid\":1,\"dur\":1,"
+             "\"ts\":%s}]",
+             p, ts_us);
+    assert_int_equal(rig_post(r, id, p, -1, seq, body, NULL), TP_OK);
+}
+
+/* The base of all times went down to 1970 with one such event. */
+static void test_events_of_another_age_are_left_out_and_told(void **state)
+{
+    struct rig *r = *state;
+    const struct {
+        const char *ts_us;
+        enum tp_drop_cause cause;
+    } cases[] = {{"5", TP_DROP_BEFORE_START},
+                 {"-5", TP_DROP_BEFORE_START},
+                 {"1789900000000000", TP_DROP_BEFORE_START},
+                 {"1790100000000000", TP_DROP_AFTER_STOP},
+                 {"4000000000000000", TP_DROP_AFTER_STOP}};
+    const struct tp_trace_request request = {.job = rig_str("j")};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char id[TP_TRACE_ID_BYTES], want[100];
+        struct tp_trace_view *view;
+        char *live, *text;
+
+        assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+        post_at(r, id, "liar", 1, cases[i].ts_us);
+        post_at(r, id, "honest", 1, "1790000000000000");
+        live = rig_download(r, id, "chrome");
+        assert_int_equal(rig_stop(r, id), TP_OK);
+        rig_work(r);
+        view = rig_view(r, id);
+        snprintf(want, sizeof(want), "1 event dropped (%s)",
+                 tp_drop_cause_name(cases[i].cause));
+        if (view->totals.dropped[cases[i].cause] != 1 || view->totals.stored != 1 ||
+            strcmp(view->outcome, "lossy") != 0 || strcmp(view->reason, want) != 0)
+            fail_msg("%s: %s, %s", cases[i].ts_us, view->outcome, view->reason);
+        assert_int_equal(tp_counts_check(&view->totals, &r->err), TP_OK);
+        tp_trace_view_free(view);
+        text = rig_download(r, id, "chrome");
+        if (strstr(text, "\"name\":\"honest\"") == NULL ||
+            strstr(text, "\"name\":\"liar\"") != NULL ||
+            strstr(live, "\"name\":\"liar\"") != NULL)
+            fail_msg("%s: %s", cases[i].ts_us, text);
+        if (strstr(text, "\"baseTimeNanoseconds\":1782") == NULL &&
+            strstr(text, "\"baseTimeNanoseconds\": 1782") == NULL)
+            fail_msg("%s: %s", cases[i].ts_us, text);
+        free(text);
+        free(live);
+    }
+}
+
+/* An hour off, or a day's half, is a bad clock and no lie; and where all count from
+ * nothing, nobody is of another age. A file may be of any day. */
+static void test_times_that_can_be_are_kept(void **state)
+{
+    struct rig *r = *state;
+    const struct {
+        const char *live[2];
+        const char *file;
+    } cases[] = {{{"1790000000000000", "1790003600000000"}, NULL},
+                 {{"1790000000000000", "1789950400000000"}, NULL},
+                 {{"5", "7"}, NULL},
+                 {{"5", "1690000000000000"}, NULL},
+                 {{"1790000000000000", "1790000000000001"}, "5"},
+                 {{"1790000000000000", "1790000000000001"}, "1690000000000000"}};
+    const struct tp_trace_request request = {.job = rig_str("j")};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t want = cases[i].file == NULL ? 2 : 3;
+        char id[TP_TRACE_ID_BYTES], body[100];
+        struct tp_trace_view *view;
+
+        assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+        post_at(r, id, "a", 1, cases[i].live[0]);
+        post_at(r, id, "b", 1, cases[i].live[1]);
+        snprintf(body, sizeof(body), "[{\"ph\":\"i\",\"name\":\"f\",\"ts\":%s}]",
+                 cases[i].file == NULL ? "" : cases[i].file);
+        if (cases[i].file != NULL)
+            assert_int_equal(rig_file(r, id, "f", -1, body, NULL), TP_OK);
+        assert_int_equal(rig_stop(r, id), TP_OK);
+        rig_work(r);
+        view = rig_view(r, id);
+        if (view->totals.stored != want || strcmp(view->outcome, "complete") != 0)
+            fail_msg("case %zu: %s, %s", i, view->outcome, view->reason);
+        tp_trace_view_free(view);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +367,8 @@ int main(void)
         engine_test(test_counts_beyond_all_bounds_do_not_wrap),
         engine_test(test_counts_that_shrink_do_not_undo_a_loss),
         engine_test(test_an_ack_out_of_turn_changes_nothing),
+        engine_test(test_events_of_another_age_are_left_out_and_told),
+        engine_test(test_times_that_can_be_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,8 @@ static void test_a_native_trace_is_complete_at_its_stop(void **state)
 static void test_other_streams_are_waited_for(void **state)
 {
     struct rig *r = *state;
-    char *body = rig_events("kernel", 4, 10);
+    const char *body = "{\"baseTimeNanoseconds\":1790000000000000000,\"traceEvents\":["
+                       "{\"ph\":\"i\",\"name\":\"a\",\"ts\":1}]}";
     struct tp_work *work;
     char id[TP_TRACE_ID_BYTES];
 
@@ -118,7 +119,6 @@ static void test_other_streams_are_waited_for(void **state)
     rig_work(r);
     assert_false(tp_engine_has_work(r->engine));
     expect_streams(r, id, "sealed");
-    free(body);
 }
 
 /* Traces that somebody waits for come first. */

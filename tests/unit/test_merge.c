@@ -313,21 +313,37 @@ static void test_the_base_is_that_of_the_sources(void **state)
                                     .last_ns = 4 * step + 9};
     struct tp_stream_index none = {.n_events = 0};
     const struct tp_producer_info p = {0};
+    struct tp_stream_index far = {.n_events = 1,
+                                  .has_base = true,
+                                  .base_ns = 90 * step};
     const struct {
         struct tp_merge_stream streams[2];
+        int64_t about;
         int64_t want;
     } cases[] = {
-        {{{&a, &p}, {&a, &p}}, 2 * step},     {{{&b, &p}, {&a, &p}}, 2 * step},
-        {{{&small, &p}, {&small, &p}}, 0},    {{{&large, &p}, {&large, &p}}, 4 * step},
-        {{{&large, &p}, {&b, &p}}, 3 * step}, {{{&none, &p}, {&b, &p}}, 3 * step},
-        {{{&none, &p}, {&none, &p}}, 0},
+        {{{&a, &p}, {&a, &p}}, 0, 2 * step},
+        {{{&b, &p}, {&a, &p}}, 0, 2 * step},
+        {{{&small, &p}, {&small, &p}}, 0, 0},
+        {{{&large, &p}, {&large, &p}}, 0, 4 * step},
+        {{{&large, &p}, {&b, &p}}, 0, 3 * step},
+        {{{&none, &p}, {&b, &p}}, 0, 3 * step},
+        {{{&none, &p}, {&none, &p}}, 0, 0},
+        /* Of another time than the trace: they count when all are. */
+        {{{&small, &p}, {&far, &p}}, 0, 0},
+        {{{&small, &p}, {&far, &p}}, 90 * step, 90 * step},
+        {{{&far, &p}, {&small, &p}}, 90 * step, 90 * step},
+        {{{&b, &p}, {&far, &p}}, 90 * step, 90 * step},
+        {{{&a, &p}, {&far, &p}}, 3 * step, 2 * step},
+        {{{&far, &p}, {&b, &p}}, 2 * step, 3 * step},
+        {{{&b, &p}, {&a, &p}}, 90 * step, 2 * step},
+        {{{&small, &p}, {&small, &p}}, 90 * step, 0},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        if (tp_merge_base_ns(cases[i].streams, 2) != cases[i].want)
+        if (tp_merge_base_ns(cases[i].streams, 2, cases[i].about) != cases[i].want)
             fail_msg("case %zu gave %lld", i,
-                     (long long)tp_merge_base_ns(cases[i].streams, 2));
+                     (long long)tp_merge_base_ns(cases[i].streams, 2, cases[i].about));
 }
 
 static void test_each_allocation_fails_cleanly(void **state)
