@@ -245,6 +245,8 @@ int tp_life_stop(struct tp_trace *t, const char *cause, struct tp_now now,
 {
     int rc = move(t, TP_SESSION_STOPPING, cause, now, err);
 
+    if (rc == TP_OK)
+        tp_kineto_stop(t);
     if (rc == TP_OK && tp_kineto_is_collecting(t))
         await_files(t, now);
     if (rc == TP_OK)
@@ -475,7 +477,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
         struct tp_member *m = t->members[i];
         struct tp_producer *p = m->producer;
 
-        if (p == NULL || !tp_life_is_awaited(m) || p->kineto != NULL)
+        if (p == NULL || !tp_life_is_awaited(m) || tp_kineto_is(p))
             continue;
         if (tp_match_silent_ns(p, now) < p->silence_ns) {
             if (p->seen_mono_ns + p->silence_ns < *next)
