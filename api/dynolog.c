@@ -150,7 +150,7 @@ static int choose(struct call *c, const struct tp_producer_view *p)
     struct chosen *more;
 
     if (strcmp(p->kind, "kineto") != 0 || strcmp(p->state, "stale") == 0 ||
-        !is_asked_for(c, pid))
+        p->is_stranger || !is_asked_for(c, pid))
         return TP_OK;
     more = realloc(c->chosen, (c->n_chosen + 1) * sizeof(*more));
     if (more == NULL)

@@ -22,6 +22,7 @@ struct tp_kineto_side {
     struct tp_kineto_opts opts;
     char root[DIR_BYTES];
     char trace_dir[DIR_BYTES + 32];
+    struct tp_kineto_misfit misfits[TP_KINETO_SOCKETS_MAX];
     struct tp_kineto_listener *listener;
     struct tp_kineto_collector *collector;
 };
@@ -158,6 +159,22 @@ static void on_news(void *arg)
     tp_kineto_collector_poke(k->collector);
 }
 
+/* A process that asks and is not answered would be missed without a word. */
+static void on_misfit(void *arg, const char *dir, const struct tp_kineto_peer *peer)
+{
+    struct tp_kineto_side *k = arg;
+    char pid[16], uid[16], from[TP_KINETO_ADDRESS_BYTES + 1];
+
+    snprintf(pid, sizeof(pid), "%d", peer->pid);
+    snprintf(uid, sizeof(uid), "%u", peer->uid);
+    snprintf(from, sizeof(from), "%.*s", (int)peer->address_bytes, peer->address);
+    tp_log(&k->app->log, TP_LOG_WARNING, "kineto-not-answered", "reason",
+           *dir == '\0' ? "it asks an abstract socket from a path"
+                        : "its KINETO_IPC_SOCKET_DIR is another path than dir",
+           "dir", *dir == '\0' ? NULL : dir, "from", from[0] == '\0' ? NULL : from,
+           "pid", pid, "uid", uid, NULL);
+}
+
 static void add_socket(struct tp_kineto_side *k, const char *name, const char *dir,
                        struct tp_kineto_socket *sockets, size_t *n)
 {
@@ -168,6 +185,8 @@ static void add_socket(struct tp_kineto_side *k, const char *name, const char *d
                err.message, NULL);
         return;
     }
+    k->misfits[*n] = (struct tp_kineto_misfit){.tell = on_misfit, .arg = k};
+    sockets[*n].misfit = &k->misfits[*n];
     tp_log(&k->app->log, TP_LOG_INFO, "kineto-listening", "socket", name, "dir",
            *dir == '\0' ? NULL : dir, "trace_dir", k->trace_dir, NULL);
     (*n)++;

@@ -124,6 +124,47 @@ void tp_kineto_unlink(struct tp_producer *p)
     p->kineto = NULL;
 }
 
+size_t tp_kineto_strangers(const struct tp_trace *t)
+{
+    struct tp_engine *e = t->engine;
+    size_t n = 0;
+
+    if (e->kineto == NULL || e->kineto->n_strangers == 0)
+        return 0;
+    for (size_t i = 0; i < t->n_members; i++) {
+        const struct tp_producer *p =
+            tp_producer_find(e, tp_str_of(t->members[i]->who.id));
+
+        n += p != NULL && p->is_stranger;
+    }
+    return n;
+}
+
+/*
+ * Whoever may not be traced is shown, so that somebody can see why, but a few only, and
+ * in no row: after a restart nobody would know any more whose process it was.
+ */
+static void note_user(struct tp_engine *e, struct tp_producer *p, uint32_t uid)
+{
+    struct tp_kineto *k = e->kineto;
+    bool is_stranger = !tp_kineto_is_allowed(&k->opts, uid);
+    struct tp_err ignored;
+
+    if (is_stranger != p->is_stranger)
+        k->n_strangers += is_stranger ? 1 : (size_t)-1;
+    p->is_stranger = is_stranger;
+    if (is_stranger)
+        (void)e->opts.store->ops->remove_producer(e->opts.store, tp_str_of(p->who.id),
+                                                  &ignored);
+}
+
+/* Whether a process may become a producer. */
+static bool may_be_listed(const struct tp_kineto *k, const struct tp_kineto_target *t)
+{
+    return k->n_strangers < TP_KINETO_STRANGERS_MAX ||
+           tp_kineto_is_allowed(&k->opts, t->peer.uid);
+}
+
 static struct tp_kineto_link *link_of(struct tp_kineto *k, uint64_t target)
 {
     return tp_strmap_get(&k->links, (const char *)&target, sizeof(target));
@@ -163,7 +204,7 @@ static void take_news(struct tp_engine *e, const struct tp_kineto_target *news,
         return; /* gone before it was known, or no memory: its next request comes */
     link->seen = *news;
     p = link->producer;
-    if (p == NULL && !is_gone && !link->is_described)
+    if (p == NULL && !is_gone && !link->is_described && may_be_listed(k, news))
         link->needs_describe = k->has_tasks = true;
     if (p != NULL) {
         p->seen_mono_ns = news->rhythm.last_ns;
@@ -293,8 +334,9 @@ int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
         return tp_fail(err, TP_ENOTFOUND, "the Kineto process is gone");
     }
     if (link->producer == NULL &&
-        has_other_socket(e, link, description->process, now)) {
-        link->is_described = false; /* until it is the only one */
+        (has_other_socket(e, link, description->process, now) ||
+         !may_be_listed(e->kineto, &link->seen))) {
+        link->is_described = false; /* until it is the only one, or there is room */
         tp_lock_give(&e->lock);
         return TP_OK;
     }
@@ -313,6 +355,7 @@ int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
     if (rc == TP_OK && link->producer == NULL) {
         if (p->kineto != NULL) /* another socket of the same process */
             tp_kineto_unlink(p);
+        note_user(e, p, link->seen.peer.uid);
         p->kineto = link;
         link->producer = p;
         tp_match_join(p, now, NULL);

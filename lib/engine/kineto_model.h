@@ -17,6 +17,7 @@
 #include "kineto/table.h"
 
 #define TP_START_LEAD_NS UINT64_C(100000000) /* from the move to a planned start */
+#define TP_KINETO_STRANGERS_MAX 64           /* so many of them are listed */
 #define TP_KINETO_COLLECT_NS UINT64_C(600000000000) /* for files, after the stop */
 
 struct tp_kineto {
@@ -26,6 +27,7 @@ struct tp_kineto {
     struct tp_strmap links; /* 8 bytes of target id -> struct tp_kineto_link */
     bool has_tasks;         /* somebody may need one */
     char no_files[100];     /* why nobody can have a file; "" = they can */
+    size_t n_strangers;     /* producers of users whose processes are not traced */
     uint64_t last_tidy_ns;
 };
 
@@ -48,6 +50,10 @@ bool tp_kineto_is(const struct tp_producer *p);
 
 /* Whether processes of that user may be traced. */
 bool tp_kineto_is_allowed(const struct tp_kineto_opts *o, uint32_t uid);
+
+/* How many members are processes of users who may not be traced: they are shown, and
+ * what they say of themselves counts for nobody. */
+size_t tp_kineto_strangers(const struct tp_trace *t);
 
 /* The producer of a member when it is a live Kineto process in this trace, or NULL. */
 struct tp_producer *tp_kineto_producer(const struct tp_member *m);

@@ -70,6 +70,7 @@ struct tp_producer {
     bool cancel_was_sent;
     uint64_t given; /* bit set of commands of `member` that were sent at least once */
     struct tp_kineto_link *kineto; /* the live process; NULL = none, or not of Kineto */
+    bool is_stranger; /* of a user whose processes are not traced: counts for nobody */
 };
 
 enum tp_stream_state {

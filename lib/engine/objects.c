@@ -389,6 +389,8 @@ fail:
 void tp_producer_drop(struct tp_engine *e, struct tp_producer *p)
 {
     tp_kineto_unlink(p);
+    if (p->is_stranger)
+        e->kineto->n_strangers--;
     tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
     p->job->n_producers--;
     tp_producer_free(p);

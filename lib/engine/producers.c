@@ -61,6 +61,7 @@ static void view_producer(const struct tp_producer *p, struct tp_now now,
     out->registered_wall_ns = p->registered_ns;
     out->seen_wall_ns = p->seen_wall_ns;
     out->step = p->step;
+    out->is_stranger = p->is_stranger;
     out->has_clock = p->has_clock;
     out->clock_offset_ns = p->clock_offset_ns;
     out->clock_error_ns = p->clock_error_ns;

@@ -54,7 +54,8 @@ struct tp_producer_view {
     const char *trace_id; /* the trace that it takes part in; "" */
     int64_t rank, pid;
     uint32_t world_size;
-    bool is_new; /* of a registration: 201, else 200 */
+    bool is_stranger; /* a Kineto process of a user who may not be traced */
+    bool is_new;      /* of a registration: 201, else 200 */
     uint64_t registered_wall_ns;
     uint64_t seen_wall_ns; /* its last sign of life */
     uint64_t step;
