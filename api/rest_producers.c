@@ -19,6 +19,7 @@
 #include "core/limits.h"
 #include "engine/jobs.h"
 #include "engine/problem.h"
+#include "engine/producers.h"
 
 static const char *const fields[] = {"job",        "name",         "kind",    "rank",
                                      "world_size", "host",         "pid",     "backend",
@@ -253,7 +254,25 @@ static void resume_sync(struct tp_call *call)
         answer_sync(call, &reply, held->received_wall_ns);
 }
 
-static void hold_sync(struct tp_call *call, uint64_t wait_ms)
+/* A start is known at once to all who can be told ahead; the answers follow. */
+static bool write_ahead(struct tp_call *call, struct tp_buf *out)
+{
+    struct tp_sync_reply reply = {0};
+    struct tp_err err = {0};
+    struct tp_json_out o;
+
+    if (tp_engine_sync_ahead(call->service->engine, call->args[0], call->now, &reply,
+                             &err) != TP_OK ||
+        reply.n_commands == 0)
+        return false;
+    tp_json_out_init(&o, out);
+    tp_json_out_object(&o, NULL);
+    tp_sync_json_write_ahead(&o, &reply, call->now.wall_ns);
+    tp_json_out_close_object(&o);
+    return tp_json_out_end(&o, &err) == TP_OK;
+}
+
+static void hold_sync(struct tp_call *call, const struct tp_sync_body *body)
 {
     struct held_sync *held = calloc(1, sizeof(*held));
 
@@ -265,7 +284,8 @@ static void hold_sync(struct tp_call *call, uint64_t wait_ms)
     call->wait_arg = held;
     call->wait_free = free;
     call->reply = TP_REPLY_WAIT;
-    call->wait.deadline_ns = call->now.mono_ns + wait_ms * 1000000;
+    call->wait.deadline_ns = call->now.mono_ns + body->wait_ms * 1000000;
+    call->wait.ahead = body->takes_interim ? write_ahead : NULL;
     call->wait.ready = sync_is_ready;
     call->wait.resume = resume_sync;
 }
@@ -285,7 +305,7 @@ static void run_sync(struct tp_call *call, const struct tp_sync_body *body)
     if (reply.has_moved)
         tp_call_changed(call);
     if (reply.n_commands == 0 && body->wait_ms > 0)
-        hold_sync(call, body->wait_ms);
+        hold_sync(call, body);
     else
         answer_sync(call, &reply, call->now.wall_ns);
 }

@@ -7,8 +7,8 @@
 
 #include "core/counts.h"
 
-static const char *const fields[] = {"acks",    "counts",       "step", "clock",
-                                     "wait_ms", "heartbeat_ms", NULL};
+static const char *const fields[] = {"acks",    "counts",       "step",    "clock",
+                                     "wait_ms", "heartbeat_ms", "interim", NULL};
 static const char *const ack_fields[] = {"trace_id",   "command", "refused", "reason",
                                          "started_at", "step",    NULL};
 static const char *const counts_fields[] = {"trace_id", "emitted", "filtered",
@@ -186,6 +186,7 @@ void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body)
         r->heartbeat_ms = tp_json_in_u64(in, in->root, "", "heartbeat_ms",
                                          TP_SYNC_HEARTBEAT_MIN_MS,
                                          TP_SYNC_HEARTBEAT_MAX_MS, 0);
+    body->takes_interim = tp_json_in_bool(in, in->root, "", "interim", false);
     body->wait_ms = tp_json_in_u64(in, in->root, "", "wait_ms", 0, TP_SYNC_WAIT_MAX_MS,
                                    TP_SYNC_WAIT_MAX_MS);
 }
@@ -218,13 +219,19 @@ static void write_command(struct tp_json_out *o, const struct tp_command *c)
     tp_json_out_close_object(o);
 }
 
-void tp_sync_json_write(struct tp_json_out *o, const struct tp_sync_reply *reply,
-                        uint64_t received_wall_ns, uint64_t sent_wall_ns)
+void tp_sync_json_write_ahead(struct tp_json_out *o, const struct tp_sync_reply *reply,
+                              uint64_t sent_wall_ns)
 {
     tp_json_out_array(o, "commands");
     for (size_t i = 0; i < reply->n_commands; i++)
         write_command(o, &reply->commands[i]);
     tp_json_out_close_array(o);
-    tp_json_out_time(o, "server_received_at", (int64_t)received_wall_ns);
     tp_json_out_time(o, "server_sent_at", (int64_t)sent_wall_ns);
+}
+
+void tp_sync_json_write(struct tp_json_out *o, const struct tp_sync_reply *reply,
+                        uint64_t received_wall_ns, uint64_t sent_wall_ns)
+{
+    tp_sync_json_write_ahead(o, reply, sent_wall_ns);
+    tp_json_out_time(o, "server_received_at", (int64_t)received_wall_ns);
 }

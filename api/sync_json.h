@@ -9,7 +9,7 @@
 #include "api/json_in.h"
 #include "api/json_out.h"
 #include "core/type_counts.h"
-#include "engine/producers.h"
+#include "engine/sync.h"
 
 #define TP_SYNC_ACKS_MAX 16
 #define TP_SYNC_COUNTS_MAX 16
@@ -24,7 +24,8 @@ struct tp_sync_body {
     struct tp_sync_ack acks[TP_SYNC_ACKS_MAX];
     struct tp_sync_counts counts[TP_SYNC_COUNTS_MAX];
     struct tp_type_counts types[TP_SYNC_COUNTS_MAX]; /* of each of them */
-    uint64_t wait_ms; /* how long the answer may be held; 0 = not at all; by default
+    bool takes_interim; /* it wants to hear of a start ahead of the answer */
+    uint64_t wait_ms;   /* how long the answer may be held; 0 = not at all; by default
                          TP_SYNC_WAIT_MAX_MS */
 };
 
@@ -43,5 +44,10 @@ void tp_sync_body_fini(struct tp_sync_body *body);
  */
 void tp_sync_json_write(struct tp_json_out *o, const struct tp_sync_reply *reply,
                         uint64_t received_wall_ns, uint64_t sent_wall_ns);
+
+/* Write the members of what is said ahead of the answer: the same, without the time of
+ * the request, for it is no exchange to measure clocks by. */
+void tp_sync_json_write_ahead(struct tp_json_out *o, const struct tp_sync_reply *reply,
+                              uint64_t sent_wall_ns);
 
 #endif

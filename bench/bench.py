@@ -382,9 +382,9 @@ def bench_emit(service):
     emit.run_post(tool, report, service)
 
 
-def run_trigger(service, n, rounds, idle_s):
+def run_trigger(service, where, n, rounds, idle_s):
     """The last line of the load generator, or what it complained about; and the CPU of the service while all are idle."""
-    process = subprocess.Popen([tool("trigger"), str(service.port), str(n), str(rounds), str(idle_s)], stdout=subprocess.PIPE,
+    process = subprocess.Popen([tool("trigger"), where, str(n), str(rounds), str(idle_s)], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     line, idle = "", []
     for line in process.stdout:
@@ -397,23 +397,29 @@ def run_trigger(service, n, rounds, idle_s):
 
 
 def bench_trigger(_):
-    """From POST /traces to the first events of simulated producers, in a service of their own."""
+    """From POST /traces to the first events of simulated producers, in a service of their own; over its unix socket and over TCP."""
     for n, rounds, most, idle_s in ((100, 20, 20, 1), (1000, 10, 50, TRIGGER_IDLE_S), (10000, 5, 300, 1)):
-        room = str(2 * n + 64)
-        service = Service("--max-connections", room, "--max-connections-per-peer", room, "--max-producers-per-job", room,
+        trigger_at("unix", n, rounds, most, 1)
+        trigger_at("tcp", n, rounds, most, idle_s)
+
+
+def trigger_at(way, n, rounds, most, idle_s):
+    with tempfile.TemporaryDirectory(prefix="traceplane-bench-") as folder:
+        path, room = os.path.join(folder, "socket"), str(2 * n + 64)
+        service = Service("--listen", f"unix:{path}", "--max-connections", room, "--max-connections-per-peer", room, "--max-producers-per-job", room,
                           "--max-streams-per-trace", room)
         try:
-            figures, complaint, idle = run_trigger(service, n, rounds, idle_s)
+            figures, complaint, idle = run_trigger(service, path if way == "unix" else str(service.port), n, rounds, idle_s)
         finally:
             service.stop()
         if figures is None:
-            report(f"trigger.{n}", f"no figure: {complaint}", float("inf"), most, at_most=True)
-            continue
+            report(f"trigger.{n}.{way}", f"no figure: {complaint}", float("inf"), most, at_most=True)
+            return
         p50, p99, _, skew, own, told, read = figures
-        report(f"trigger.{n}", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms; at the worst the last was told at {told:.1f} ms, which was read at "
+        report(f"trigger.{n}.{way}", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms; at the worst the last was told at {told:.1f} ms, which was read at "
                f"{read:.1f} ms; the load generator used {own:.0f} ms CPU a round", p99, most, at_most=True)
-        report(f"trigger.{n}.skew", f"{skew:.2f} ms at the worst", skew, 1, at_most=True)
-        if n == 1000:
+        report(f"trigger.{n}.{way}.skew", f"{skew:.2f} ms at the worst", skew, 1, at_most=True)
+        if n == 1000 and way == "tcp":
             report(f"trigger.{n}.idle", f"{idle:.2%} of a core with {n} idle producers", idle * 100, 1, at_most=True)
 
 

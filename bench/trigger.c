@@ -1,13 +1,16 @@
 /*
  * trigger.c - how long it takes from POST /traces to the first recorded event.
  *
- * trigger PORT PRODUCERS ROUNDS [IDLE_S]
+ * trigger PORT|PATH PRODUCERS ROUNDS [IDLE_S]
  *
+ * PATH is that of the service's unix socket, as processes of its host use it; PORT is
+ * on the loopback interface, where a send includes what the other host would do.
  * Registers so many simulated producers on a connection each, lets them hold a sync,
  * for IDLE_S seconds between the lines "joined" and "idle", and then creates and stops
  * a trace ROUNDS times. A producer obeys at once: it arms,
  * learns when to start, and records its first event then, or when it is told if that
- * is later. It says so when it has begun, as a linked process does. Prints "p50_ms
+ * is later. It says so when it has begun, and wants to hear of a start ahead of the
+ * answer, both as a linked process does. Prints "p50_ms
  * p99_ms worst_ms skew_ms own_ms told_ms read_ms" over all producers and rounds; skew
  * is the worst spread of first events within a round, and own is the CPU time that this
  * program used until then, per round: on a machine with few cores the service waits for
@@ -28,6 +31,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,18 +45,24 @@ struct producer {
     char id[32];
     char reply[REPLY_BYTES];
     size_t n;
+    bool is_told; /* of a start, ahead of the answer that repeats it */
 };
 
 struct bench {
     int epoll;
-    int port;
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in in;
+        struct sockaddr_un un;
+    } address;   /* of the service */
     int control; /* a connection of its own for traces */
     size_t n_producers;
     struct producer *producers;
     size_t n_idle;    /* hold a sync and have nothing to do */
     size_t n_started; /* in this round: know when, which is start_ns */
     uint64_t start_ns;
-    size_t n_begun; /* and have said so */
+    size_t n_answered; /* and have the answer, so that they may speak again */
+    size_t n_begun;    /* and have said that they have begun */
     struct producer **begun;
     size_t n_stopped;
     uint64_t posted_ns;
@@ -85,18 +95,31 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static int connect_to(int port)
+static int connect_to(const struct bench *b)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                            .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_unix = b->address.sa.sa_family == AF_UNIX;
+    int fd = socket(b->address.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
 
-    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0)
+    if (fd < 0 || connect(fd, &b->address.sa,
+                          is_unix ? sizeof(b->address.un) : sizeof(b->address.in)) != 0)
         die("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (!is_unix)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     return fd;
+}
+
+/* A port, or the path of a unix socket. */
+static void find_service(struct bench *b, const char *where)
+{
+    if (where[0] == '/') {
+        b->address.un.sun_family = AF_UNIX;
+        snprintf(b->address.un.sun_path, sizeof(b->address.un.sun_path), "%s", where);
+    } else {
+        b->address.in.sin_family = AF_INET;
+        b->address.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        b->address.in.sin_port = htons((uint16_t)strtol(where, NULL, 10));
+    }
 }
 
 /* Send a POST whose body is formatted. */
@@ -119,14 +142,25 @@ static void post(int fd, const char *path, const char *format, ...)
         die("send");
 }
 
-/* Whether a whole reply is there, NUL-terminated. */
-static bool is_whole(const char *reply, size_t n)
+static bool is_interim(const char *reply)
+{
+    return strncmp(reply, "HTTP/1.1 1", 10) == 0;
+}
+
+/* The bytes of the whole reply or interim reply that is there, NUL-terminated; else
+ * 0. */
+static size_t whole_bytes(const char *reply, size_t n)
 {
     const char *body = strstr(reply, "\r\n\r\n");
     const char *length = strcasestr(reply, "\r\ncontent-length:");
+    size_t all;
 
-    return body != NULL && length != NULL &&
-           n >= (size_t)(body + 4 - reply) + strtoul(length + 17, NULL, 10);
+    if (body == NULL || (length == NULL && !is_interim(reply)))
+        return 0;
+    all = (size_t)(body + 4 - reply);
+    if (!is_interim(reply))
+        all += strtoul(length + 17, NULL, 10);
+    return n >= all ? all : 0;
 }
 
 /* The text after "key":" up to the next quote. */
@@ -161,7 +195,7 @@ static void hold(struct bench *b, struct producer *p)
     char path[80];
 
     snprintf(path, sizeof(path), "/producers/%s/sync", p->id);
-    post(p->fd, path, "{\"wait_ms\":30000}");
+    post(p->fd, path, "{\"wait_ms\":30000,\"interim\":true}");
     b->n_idle++;
 }
 
@@ -171,7 +205,8 @@ static void ack(struct bench *b, struct producer *p, const char *command)
 
     snprintf(path, sizeof(path), "/producers/%s/sync", p->id);
     post(p->fd, path,
-         "{\"wait_ms\":30000,\"acks\":[{\"trace_id\":\"%s\",\"command\":\"%s\"}]}",
+         "{\"wait_ms\":30000,\"interim\":true,"
+         "\"acks\":[{\"trace_id\":\"%s\",\"command\":\"%s\"}]}",
          b->trace, command);
 }
 
@@ -191,7 +226,6 @@ static void start(struct bench *b, struct producer *p)
     if (text_after(p->reply, "\"server_sent_at\"", text, sizeof(text)))
         b->told_ns = later(b->told_ns, parse_time(text) - b->posted_ns);
     b->read_ns = later(b->read_ns, now - b->posted_ns);
-    b->begun[b->n_started] = p;
     b->first_ns[b->n_started++] = (b->start_ns > now ? b->start_ns : now) -
                                   b->posted_ns;
     if (b->n_started == b->n_producers)
@@ -203,11 +237,11 @@ static int say_begun(struct bench *b)
 {
     uint64_t now = wall_ns();
 
-    if (b->n_begun == b->n_started)
+    if (b->n_begun == b->n_answered)
         return 1000;
     if (now < b->start_ns)
         return (int)((b->start_ns - now) / 1000000) + 1;
-    while (b->n_begun < b->n_started)
+    while (b->n_begun < b->n_answered)
         ack(b, b->begun[b->n_begun++], "start");
     return 1000;
 }
@@ -217,7 +251,11 @@ static void obey(struct bench *b, struct producer *p)
 {
     text_after(p->reply, "\"trace_id\"", b->trace, sizeof(b->trace));
     if (strstr(p->reply, "\"start\"") != NULL) {
-        start(b, p);
+        if (!p->is_told)
+            start(b, p);
+        p->is_told = is_interim(p->reply);
+        if (!p->is_told)
+            b->begun[b->n_answered++] = p;
     } else if (strstr(p->reply, "\"prepare\"") != NULL) {
         ack(b, p, "prepare");
     } else if (strstr(p->reply, "\"stop\"") != NULL) {
@@ -230,7 +268,26 @@ static void obey(struct bench *b, struct producer *p)
         hold(b, p);
         b->n_idle--; /* it was idle all the while */
     }
-    p->n = 0;
+}
+
+/* Obey all replies that are there whole. */
+static void obey_all(struct bench *b, struct producer *p)
+{
+    size_t n;
+
+    while ((n = whole_bytes(p->reply, p->n)) > 0) {
+        char next = p->reply[n];
+
+        if (!is_interim(p->reply) && strncmp(p->reply, "HTTP/1.1 2", 10) != 0) {
+            fprintf(stderr, "trigger: %.400s\n", p->reply);
+            exit(1);
+        }
+        p->reply[n] = '\0';
+        obey(b, p);
+        p->reply[n] = next;
+        p->n -= n;
+        memmove(p->reply, p->reply + n, p->n + 1);
+    }
 }
 
 static void read_reply(struct bench *b, struct producer *p)
@@ -243,13 +300,7 @@ static void read_reply(struct bench *b, struct producer *p)
         return;
     p->n += (size_t)got;
     p->reply[p->n] = '\0';
-    if (!is_whole(p->reply, p->n))
-        return;
-    if (strncmp(p->reply, "HTTP/1.1 2", 10) != 0) {
-        fprintf(stderr, "trigger: %.400s\n", p->reply);
-        exit(1);
-    }
-    obey(b, p);
+    obey_all(b, p);
 }
 
 /* The trace is refused: then nobody is ever told. */
@@ -281,7 +332,10 @@ static void serve_until(struct bench *b, const size_t *count)
     uint64_t deadline = wall_ns() + UINT64_C(60000000000);
 
     while (*count < b->n_producers) {
-        int n = epoll_wait(b->epoll, events, EVENTS, say_begun(b));
+        int wait_ms = say_begun(b);
+        int n = *count == b->n_producers
+                    ? 0
+                    : epoll_wait(b->epoll, events, EVENTS, wait_ms);
 
         for (int i = 0; i < n; i++) {
             if (events[i].data.ptr == NULL)
@@ -302,7 +356,7 @@ static void join_all(struct bench *b)
         struct producer *p = &b->producers[i];
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
 
-        p->fd = connect_to(b->port);
+        p->fd = connect_to(b);
         if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, p->fd, &event) != 0)
             die("epoll");
         post(p->fd, "/producers",
@@ -324,7 +378,7 @@ static void read_whole(int fd, char *reply, size_t size)
             die("control");
         n += (size_t)got;
         reply[n] = '\0';
-    } while (!is_whole(reply, n));
+    } while (whole_bytes(reply, n) == 0);
 }
 
 /* Read the reply of the control connection, which tells of all producers. */
@@ -359,7 +413,7 @@ static void run_round(struct bench *b)
 {
     char path[80];
 
-    b->n_started = b->n_begun = b->n_stopped = 0;
+    b->n_started = b->n_answered = b->n_begun = b->n_stopped = 0;
     b->own_ns -= cpu_ns();
     b->posted_ns = wall_ns();
     watch_control(b, EPOLL_CTL_MOD);
@@ -432,10 +486,10 @@ int main(int argc, char **argv)
     uint64_t *all, skew;
 
     if (argc != 4 && argc != 5) {
-        fprintf(stderr, "usage: trigger PORT PRODUCERS ROUNDS [IDLE_S]\n");
+        fprintf(stderr, "usage: trigger PORT|PATH PRODUCERS ROUNDS [IDLE_S]\n");
         return 2;
     }
-    b.port = (int)strtol(argv[1], NULL, 10);
+    find_service(&b, argv[1]);
     b.n_producers = strtoul(argv[2], NULL, 10);
     n_rounds = strtoul(argv[3], NULL, 10);
     if (b.n_producers < 1 || b.n_producers > PRODUCERS_MAX || n_rounds < 1 ||
@@ -443,7 +497,7 @@ int main(int argc, char **argv)
         return 2;
     allow_files(b.n_producers);
     b.epoll = epoll_create1(EPOLL_CLOEXEC);
-    b.control = connect_to(b.port);
+    b.control = connect_to(&b);
     b.producers = calloc(b.n_producers, sizeof(*b.producers));
     b.first_ns = calloc(b.n_producers + 1, sizeof(*b.first_ns));
     b.begun = calloc(b.n_producers, sizeof(struct producer *));

@@ -15,6 +15,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "api/problem.h"
 #include "api/rest.h"
@@ -220,6 +222,36 @@ static bool call_is_ready(void *arg, struct tp_now now)
     return c->call.wait.ready(&c->call);
 }
 
+/*
+ * Send an interim answer (RFC 9110, 15.2) on a connection that is suspended, so that
+ * nobody else writes to it. Its client reads and has nothing unread, so the socket has
+ * room; where it has not, the connection is of no use any more.
+ */
+static void send_interim(struct tp_conn *c, struct tp_str value)
+{
+    static const char head[] = "HTTP/1.1 103 Early Hints\r\nTraceplane-Sync: ";
+    static const char end[] = "\r\n\r\n";
+    struct iovec parts[] = {
+        {.iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(head) - 1},
+        {.iov_base = (void *)(uintptr_t)value.ptr, .iov_len = value.len},
+        {.iov_base = (void *)(uintptr_t)end, .iov_len = sizeof(end) - 1}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+    ssize_t all = (ssize_t)(sizeof(head) - 1 + value.len + sizeof(end) - 1);
+    ssize_t n = sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n > 0 && n < all)
+        shutdown(c->fd, SHUT_RDWR);
+}
+
+static void speak(void *arg, struct tp_now now, struct tp_buf *out)
+{
+    struct tp_conn *c = arg;
+
+    c->call.now = now;
+    if (c->call.wait.ahead(&c->call, out))
+        send_interim(c, (struct tp_str){out->data, out->len});
+}
+
 static void call_is_gone(void *arg)
 {
     struct tp_conn *c = arg;
@@ -230,11 +262,13 @@ static void call_is_gone(void *arg)
 /* Hold a call until it is ready. */
 static enum MHD_Result hold(struct tp_conn *c)
 {
+    bool can_speak = c->call.wait.ahead != NULL && c->seen.is_http_1_1;
     struct tp_waiter waiter = {.fd = c->fd,
                                .deadline_ns = c->call.wait.deadline_ns,
                                .suspend = tp_conn_suspend,
                                .resume = tp_conn_resume,
                                .ready = call_is_ready,
+                               .speak = can_speak ? speak : NULL,
                                .on_gone = call_is_gone,
                                .arg = c};
     struct tp_err err = {0};

@@ -25,8 +25,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "engine/engine.h"
+#include "engine/sync.h"
 #include "server/clock.h"
 #include "server/trim.h"
 #include "server/workers.h"
@@ -46,6 +48,7 @@ struct slot {
     struct tp_waiter waiter;
     uint32_t generation; /* how many connections had this descriptor before */
     bool is_used;        /* waits */
+    bool is_due;         /* has spoken */
     bool is_known;       /* is in the epoll set */
     bool is_gone;        /* its client went away, perhaps while nobody waited */
 };
@@ -61,6 +64,7 @@ struct tp_waiters {
     _Atomic bool is_poked; /* a wake is on its way */
     struct tp_trim trim;   /* of the thread alone, like the next */
     uint64_t trim_ns;      /* when memory is looked at again */
+    struct tp_buf speech;  /* room for what is said at the moment */
 
     pthread_mutex_t lock; /* guards what follows */
     struct slot *slots;
@@ -103,6 +107,7 @@ void tp_waiters_free(struct tp_waiters *w)
         close(w->wake_fd);
     pthread_mutex_destroy(&w->lock);
     free(w->slots);
+    tp_buf_fini(&w->speech);
     free(w);
 }
 
@@ -138,7 +143,7 @@ static int make_slot(struct tp_waiters *w, uint32_t fd)
 /* Let a waiter go on; the lock is held. */
 static void resume(struct tp_waiters *w, struct slot *s)
 {
-    s->is_used = false;
+    s->is_used = s->is_due = false;
     w->n_waiting--;
     w->n_watches -= s->waiter.is_watch;
     s->waiter.resume(s->waiter.arg);
@@ -218,22 +223,49 @@ static void client_gone(struct tp_waiters *w, uint64_t id)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Let all speak who are ready and can; the lock is held. The time is read when ready()
+ * has waited for whoever changes things: it may have taken long. */
+static void let_speak(struct tp_waiters *w, struct tp_now now)
+{
+    for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
+        struct slot *s = &w->slots[i];
+
+        if (!s->is_used || s->waiter.speak == NULL ||
+            !s->waiter.ready(s->waiter.arg, now))
+            continue;
+        w->speech.len = 0;
+        s->waiter.speak(s->waiter.arg, tp_clock_now(), &w->speech);
+        s->is_due = true;
+    }
+}
+
+/* Whether one that waits is to be resumed. */
+static bool is_over(const struct slot *s, struct tp_now now, bool all)
+{
+    const struct tp_waiter *one = &s->waiter;
+
+    if (s->is_due || now.mono_ns >= one->deadline_ns)
+        return true;
+    return (all || one->is_watch) && one->ready(one->arg, now);
+}
+
 /* Ask the waiters. all = false asks only watches and looks at deadlines. */
 static void look(struct tp_waiters *w, struct tp_now now, bool all)
 {
     uint64_t next = UINT64_MAX;
 
     pthread_mutex_lock(&w->lock);
+    if (all && w->engine != NULL && tp_engine_is_telling(w->engine, now))
+        let_speak(w, now);
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
-        const struct tp_waiter *one = &w->slots[i].waiter;
+        struct slot *s = &w->slots[i];
 
-        if (!w->slots[i].is_used)
+        if (!s->is_used)
             continue;
-        if (now.mono_ns >= one->deadline_ns ||
-            ((all || one->is_watch) && one->ready(one->arg, now)))
-            resume(w, &w->slots[i]);
-        else if (one->deadline_ns < next)
-            next = one->deadline_ns;
+        if (is_over(s, now, all))
+            resume(w, s);
+        else if (s->waiter.deadline_ns < next)
+            next = s->waiter.deadline_ns;
     }
     w->next_deadline_ns = next;
     pthread_mutex_unlock(&w->lock);

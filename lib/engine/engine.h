@@ -30,6 +30,7 @@
 #include "engine/problem.h"
 #include "engine/producers.h"
 #include "engine/seal_work.h"
+#include "engine/sync.h"
 #include "engine/trace_views.h"
 #include "engine/traces.h"
 #include "engine/types.h"

@@ -181,6 +181,7 @@ struct tp_engine {
     struct tp_now seen;          /* of the last tick */
     uint64_t last_key_sweep_ns;
     struct tp_tell_speed speed; /* of telling producers to start */
+    uint64_t telling_until_ns;  /* monotonic: later nobody waits to be told */
     uint64_t n_snapshots;       /* downloads of active traces that are open */
     struct tp_engine_stats stats;
 };

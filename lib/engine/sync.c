@@ -23,6 +23,7 @@
 #include "engine/producers.h"
 #include "engine/steps.h"
 #include "engine/streams.h"
+#include "engine/sync.h"
 #include "engine/tell.h"
 
 #define BIT(command) (1u << TP_COMMAND_##command)
@@ -364,6 +365,35 @@ int tp_engine_sync(struct tp_engine *e, struct tp_str id,
         e->stats.syncs++;
         e->stats.commands_sent += reply->n_commands;
     }
+    tp_lock_give(&e->lock);
+    return rc;
+}
+
+bool tp_engine_is_telling(struct tp_engine *e, struct tp_now now)
+{
+    bool is_telling;
+
+    tp_lock_take(&e->lock);
+    is_telling = now.mono_ns < e->telling_until_ns;
+    tp_lock_give(&e->lock);
+    return is_telling;
+}
+
+int tp_engine_sync_ahead(struct tp_engine *e, struct tp_str id, struct tp_now now,
+                         struct tp_sync_reply *reply, struct tp_err *err)
+{
+    struct tp_producer *p;
+    int rc = TP_OK;
+
+    reply->n_commands = 0;
+    reply->has_moved = false;
+    tp_lock_take(&e->lock);
+    p = tp_producer_find(e, id);
+    if (p == NULL)
+        rc = tp_fail(err, TP_ENOTFOUND, "there is no producer %.*s", (int)id.len,
+                     id.ptr);
+    else if ((wanted(p) & ~p->given & BIT(START)) != 0)
+        rc = give_commands(p, now, reply, err);
     tp_lock_give(&e->lock);
     return rc;
 }

@@ -7,19 +7,25 @@
 #define FIRST_NS UINT64_C(10000)  /* as long as nothing is measured: see speed */
 #define NEXT_NS UINT64_C(20000)
 #define EACH_MOST_NS UINT64_C(200000)
-#define OVERDUE_NS UINT64_C(1000000000) /* who is told later was not waited for */
-#define MEASURED_MIN 50                 /* a few say nothing about many */
+#define PAUSE_EACH_NS UINT64_C(12000) /* the more there are, the likelier is a pause */
+#define PAUSE_MOST_NS UINT64_C(12000000)
+#define OVERDUE_NS UINT64_C(1000000000)  /* who is told later was not waited for */
+#define CLOCK_MOST_NS UINT64_C(50000000) /* nor who knows the time worse */
+#define MEASURED_MIN 50                  /* a few say nothing about many */
 
 static uint64_t known_or(uint64_t measured_ns, uint64_t otherwise_ns)
 {
     return measured_ns == 0 ? otherwise_ns : measured_ns;
 }
 
-/* From the first to the last; with something to spare. */
+/* From the first to the last; with something to spare, and a pause of the machine. */
 static uint64_t spread_ns(const struct tp_trace *t)
 {
-    return BASE_NS +
-           t->telling.n_due * known_or(t->engine->speed.next_ns, NEXT_NS) * 9 / 8;
+    uint64_t n = t->telling.n_due;
+    uint64_t pause_ns = n * PAUSE_EACH_NS;
+
+    return BASE_NS + n * known_or(t->engine->speed.next_ns, NEXT_NS) * 9 / 8 +
+           (pause_ns < PAUSE_MOST_NS ? pause_ns : PAUSE_MOST_NS);
 }
 
 static bool waits(const struct tp_trace *t, const struct tp_member *m)
@@ -50,6 +56,8 @@ uint64_t tp_tell_plan(struct tp_trace *t, struct tp_now now)
     }
     if (telling->n_due == 0)
         return 0;
+    t->engine->telling_until_ns = now.mono_ns + OVERDUE_NS;
+    off_ns = off_ns < CLOCK_MOST_NS ? off_ns : CLOCK_MOST_NS;
     return telling->n_due * known_or(t->engine->speed.first_ns, FIRST_NS) +
            spread_ns(t) + 2 * off_ns;
 }

@@ -155,7 +155,10 @@ void tp_agent_succeeded(struct tp_agent *a)
 static void take_answers(struct tp_agent *a)
 {
     struct tp_link_reply reply;
+    struct tp_str ahead;
 
+    if (tp_link_take_ahead(a->link, TP_LINK_POLL, &ahead))
+        tp_agent_heard_ahead(a, ahead, tp_now());
     if (tp_link_take(a->link, TP_LINK_POST, &reply))
         tp_agent_posted(a, &reply, tp_now());
     if (tp_link_take(a->link, TP_LINK_POLL, &reply))

@@ -43,6 +43,7 @@ struct tp_agent_sync {
     struct tp_buf body;
     size_t n_acks;   /* how many of the part's oldest acks it carries */
     int64_t sent_ns; /* by our clock */
+    bool has_ahead;  /* orders came ahead of its answer, which will not be long */
 };
 
 struct tp_agent {
@@ -130,6 +131,9 @@ void tp_agent_sync(struct tp_agent *a, uint64_t now_ns);
 
 /* Whether polls are of use now; else reports say what there is to say. */
 bool tp_agent_may_poll(const struct tp_agent *a);
+
+/* Take what came ahead of the answer to the poll. */
+void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_ns);
 
 /* Take the answer to a sync of a channel. */
 void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,

@@ -52,6 +52,7 @@ static void fill_report(struct tp_agent *a, struct tp_report *r, uint64_t wait_m
     r->has_step = r->step > 0;
     r->clock = a->exchange;
     r->wait_ms = wait_ms;
+    r->takes_interim = wait_ms > 0;
     r->heartbeat_ms = has_counts(a) ? HEARTBEAT_MS : IDLE_HEARTBEAT_MS;
     r->is_plain = a->is_plain_service;
 }
@@ -71,6 +72,7 @@ static bool send_sync(struct tp_agent *a, enum tp_link_channel channel,
     request.path = path;
     request.body = (struct tp_str){sync->body.data, sync->body.len};
     sync->n_acks = report.n_acks;
+    sync->has_ahead = false;
     sync->sent_ns = (int64_t)tp_now();
     if (tp_link_begin(a->link, channel, &request, NULL) != TP_OK)
         return false;
@@ -95,12 +97,14 @@ static void send_farewell(struct tp_agent *a)
 }
 
 /* Acks that no request carries now. A held poll has given up its acks to the service
- * long since, but only its answer proves it. */
+ * long since, but only its answer proves it. Where that is on its way, the next poll
+ * takes those that are new. */
 static bool has_acks(const struct tp_agent *a)
 {
-    size_t n = tp_link_is_busy(a->link, TP_LINK_POLL) ? a->poll.n_acks : 0;
+    bool is_held = tp_link_is_busy(a->link, TP_LINK_POLL);
 
-    return a->part.n_acks > n;
+    return a->part.n_acks > (is_held ? a->poll.n_acks : 0) &&
+           !(is_held && a->poll.has_ahead);
 }
 
 bool tp_agent_may_poll(const struct tp_agent *a)
@@ -179,12 +183,14 @@ static struct tp_typeset local_types(const struct tp_agent *a,
 static void obey(struct tp_agent *a, const struct tp_order *order, uint64_t now_ns)
 {
     struct tp_typeset types = local_types(a, &order->types);
-    bool is_new = strcmp(a->part.trace_id, order->trace_id) != 0;
+    bool is_new = order->kind == TP_ORDER_PREPARE &&
+                  (a->part.state == TP_PART_IDLE ||
+                   strcmp(a->part.trace_id, order->trace_id) != 0);
 
-    if (order->kind == TP_ORDER_PREPARE && is_new)
+    if (is_new)
         a->n_sent = 0;
     /* Both may take the batch away that is on its way. */
-    if (order->kind == TP_ORDER_PREPARE || order->kind == TP_ORDER_CANCEL)
+    if (is_new || order->kind == TP_ORDER_CANCEL)
         tp_agent_drop_post(a);
     if (order->kind == TP_ORDER_STOP || order->kind == TP_ORDER_CANCEL)
         a->types_retry_ns = a->types_wait_ns = 0; /* its registry is free again */
@@ -216,6 +222,18 @@ static void drop_acks(struct tp_agent *a, size_t n)
     a->report.n_acks -= n < a->report.n_acks ? n : a->report.n_acks;
 }
 
+void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_ns)
+{
+    struct tp_orders orders;
+
+    if (a->call == TP_CALL_LEAVE || a->is_leaving_told ||
+        tp_wire_read_orders(body, &orders, NULL) != TP_OK)
+        return; /* the answer says the same */
+    a->poll.has_ahead = a->has_news = true;
+    for (size_t i = 0; i < orders.n; i++)
+        obey(a, &orders.items[i], now_ns);
+}
+
 void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
                      const struct tp_link_reply *reply, uint64_t now_ns)
 {
@@ -223,6 +241,7 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     struct tp_orders orders;
     struct tp_err err;
 
+    sync->has_ahead = false;
     if (channel == TP_LINK_REPORT)
         a->call = TP_CALL_NONE;
     if (a->call == TP_CALL_LEAVE || a->is_leaving_told)

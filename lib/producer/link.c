@@ -31,9 +31,11 @@
 struct channel {
     CURL *easy;
     struct curl_slist *headers;
-    struct tp_buf url, reply;
+    struct tp_buf url, reply, ahead;
     bool is_busy, is_over;
-    CURLcode code; /* when it is over */
+    bool is_interim; /* the header that is being read */
+    bool has_ahead;  /* of an interim answer that is whole */
+    CURLcode code;   /* when it is over */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -50,6 +52,29 @@ static size_t take_bytes(char *p, size_t size, size_t n, void *arg)
     struct channel *c = arg;
 
     return tp_buf_append(&c->reply, p, size * n, NULL) == TP_OK ? size * n : 0;
+}
+
+/* Keep what an interim answer says (RFC 9110, 15.2); without memory it is said in the
+ * answer alone. */
+static size_t take_header(char *p, size_t size, size_t n, void *arg)
+{
+    static const char name[] = "Traceplane-Sync:";
+    const size_t len = size * n;
+    struct channel *c = arg;
+
+    if (len > 9 && memcmp(p, "HTTP/", 5) == 0) {
+        c->is_interim = p[9] == '1'; /* "HTTP/1.1 103" */
+        c->ahead.len = 0;
+    } else if (c->is_interim && len >= sizeof(name) &&
+               strncasecmp(p, name, sizeof(name) - 1) == 0) {
+        c->ahead.len = 0;
+        if (tp_buf_append(&c->ahead, p + sizeof(name) - 1, len - sizeof(name) + 1,
+                          NULL) != TP_OK)
+            c->ahead.len = 0;
+    } else if (c->is_interim && len == 2) {
+        c->has_ahead = c->ahead.len > 0;
+    }
+    return len;
 }
 
 static bool is_loopback(const struct sockaddr *a)
@@ -165,6 +190,7 @@ int tp_link_new(const struct tp_link_opts *opts, struct tp_link **out,
     for (int i = 0; i < TP_LINK_CHANNELS; i++) {
         l->channels[i].easy = curl_easy_init();
         l->channels[i].reply.limit_bytes = REPLY_MAX_BYTES;
+        l->channels[i].ahead.limit_bytes = REPLY_MAX_BYTES;
         if (l->channels[i].easy == NULL)
             goto fail;
     }
@@ -192,6 +218,7 @@ void tp_link_free(struct tp_link *l)
             curl_easy_cleanup(c->easy);
         tp_buf_fini(&c->url);
         tp_buf_fini(&c->reply);
+        tp_buf_fini(&c->ahead);
     }
     if (l->multi != NULL)
         curl_multi_cleanup(l->multi);
@@ -231,6 +258,8 @@ static void set_options(struct tp_link *l, struct channel *c)
     curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->why);
     curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
+    curl_easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, c);
     curl_easy_setopt(c->easy, CURLOPT_PRIVATE, c);
     curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETDATA, l);
@@ -260,7 +289,8 @@ int tp_link_begin(struct tp_link *l, enum tp_link_channel channel,
     struct channel *c = &l->channels[channel];
     CURLcode code;
 
-    c->url.len = c->reply.len = 0;
+    c->url.len = c->reply.len = c->ahead.len = 0;
+    c->is_interim = c->has_ahead = false;
     c->why[0] = '\0';
     if (tp_buf_append_str(&c->url, l->url, err) != TP_OK ||
         tp_buf_append(&c->url, r->path, strlen(r->path) + 1, err) != TP_OK)
@@ -296,11 +326,11 @@ void tp_link_drop(struct tp_link *l, enum tp_link_channel channel)
     end_request(l, &l->channels[channel]);
 }
 
-/* Let libcurl work, and note what has ended. Returns whether something has. */
+/* Let libcurl work, and note what has ended. Returns whether there is news. */
 static bool perform(struct tp_link *l)
 {
     const CURLMsg *message;
-    bool has_ended = false;
+    bool has_news = false;
     int n = 0;
 
     curl_multi_perform(l->multi, &n);
@@ -312,9 +342,11 @@ static bool perform(struct tp_link *l)
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &channel);
         ((struct channel *)(void *)channel)->code = message->data.result;
         ((struct channel *)(void *)channel)->is_over = true;
-        has_ended = true;
+        has_news = true;
     }
-    return has_ended;
+    for (int i = 0; i < TP_LINK_CHANNELS; i++)
+        has_news = has_news || l->channels[i].has_ahead;
+    return has_news;
 }
 
 void tp_link_wait(struct tp_link *l, uint64_t timeout_ms)
@@ -324,6 +356,18 @@ void tp_link_wait(struct tp_link *l, uint64_t timeout_ms)
     curl_multi_poll(l->multi, NULL, 0,
                     timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, NULL);
     perform(l);
+}
+
+bool tp_link_take_ahead(struct tp_link *l, enum tp_link_channel channel,
+                        struct tp_str *out)
+{
+    struct channel *c = &l->channels[channel];
+
+    if (!c->has_ahead)
+        return false;
+    c->has_ahead = false;
+    *out = (struct tp_str){c->ahead.data, c->ahead.len};
+    return true;
 }
 
 bool tp_link_take(struct tp_link *l, enum tp_link_channel channel,

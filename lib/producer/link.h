@@ -87,6 +87,15 @@ void tp_link_drop(struct tp_link *l, enum tp_link_channel channel);
 /* Wait until an answer is there, somebody wakes the link, or timeout_ms have passed. */
 void tp_link_wait(struct tp_link *l, uint64_t timeout_ms);
 
+/*
+ * Take what the service said ahead of the answer of a channel, in an interim answer
+ * with a header "Traceplane-Sync". Returns false when there is nothing new.
+ *
+ * out  the value with the blanks around it; borrowed until the channel's next request.
+ */
+bool tp_link_take_ahead(struct tp_link *l, enum tp_link_channel channel,
+                        struct tp_str *out);
+
 /* Take the answer of a channel. Returns false when there is none yet. */
 bool tp_link_take(struct tp_link *l, enum tp_link_channel channel,
                   struct tp_link_reply *out);

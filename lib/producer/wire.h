@@ -88,6 +88,7 @@ struct tp_report {
     struct tp_exchange clock;
     uint64_t heartbeat_ms; /* it is heard of again within this; 0 = not said */
     uint64_t wait_ms;      /* how long the answer may be held */
+    bool takes_interim;    /* a start may be told ahead of the answer */
 };
 
 /* "prepare", "start", "stop", "cancel"; "unknown" for a value that is none. */

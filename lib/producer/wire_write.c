@@ -154,6 +154,8 @@ int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
     if (report->heartbeat_ms != 0 && !report->is_plain)
         tp_json_doc_member_u64(&d, "heartbeat_ms", report->heartbeat_ms);
     tp_json_doc_member_u64(&d, "wait_ms", report->wait_ms);
+    if (report->takes_interim && !report->is_plain)
+        tp_json_doc_member_bool(&d, "interim", true);
     tp_json_doc_close(&d);
     return tp_json_doc_end(&d);
 }

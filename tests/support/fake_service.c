@@ -106,12 +106,15 @@ static struct fake_answer choose(struct fake_service *s, const char *request,
 {
     enum fake_kind kind = kind_of(request);
     struct fake_answer a = {200, NULL};
+    bool is_early; /* what is said ahead waits for a sync that takes it */
 
     pthread_mutex_lock(&s->lock);
     s->n_asked[kind]++;
-    if (s->n_used[kind] < s->n_answers[kind])
+    is_early = kind == FAKE_SYNC && s->ahead != NULL &&
+               strstr(body, "\"interim\": true") == NULL;
+    if (!is_early && s->n_used[kind] < s->n_answers[kind])
         s->n_used[kind]++;
-    if (s->n_used[kind] > 0)
+    if (!is_early && s->n_used[kind] > 0)
         a = s->answers[kind][s->n_used[kind] - 1];
     if (a.body == NULL)
         a.body = usual_body(kind);
@@ -121,6 +124,41 @@ static struct fake_answer choose(struct fake_service *s, const char *request,
         strstr(body, "\"wait_ms\": 0") == NULL)
         pause_ms(POLL_HELD_MS);
     return a;
+}
+
+void fake_service_say_ahead(struct fake_service *s, const char *ahead)
+{
+    pthread_mutex_lock(&s->lock);
+    s->ahead = ahead;
+    s->is_held = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void fake_service_go_on(struct fake_service *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->is_held = false;
+    pthread_cond_broadcast(&s->go_on);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Say what is to be said ahead of an answer, and keep that back. */
+static void speak_ahead(const struct connection *c, const struct fake_answer *a)
+{
+    struct fake_service *s = c->service;
+    char text[2048];
+    int n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->ahead != NULL && strstr(a->body, "\"start\"") != NULL) {
+        n = snprintf(text, sizeof(text), "HTTP/1.1 103 Early Hints\r\n%s\r\n\r\n",
+                     s->ahead);
+        s->ahead = NULL;
+    }
+    if (n > 0 && send(c->fd, text, (size_t)n, MSG_NOSIGNAL) == n)
+        while (s->is_held)
+            pthread_cond_wait(&s->go_on, &s->lock);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void *serve(void *arg)
@@ -134,6 +172,7 @@ static void *serve(void *arg)
         char text[4096];
         int n;
 
+        speak_ahead(c, &a);
         if (a.status == FAKE_CUT)
             break;
         n = snprintf(text, sizeof(text),
@@ -177,6 +216,7 @@ void fake_service_init(struct fake_service *s)
 
     memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->go_on, NULL);
     s->folder = tmpdir_new();
     snprintf(s->path, sizeof(s->path), "%s/s", s->folder);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", s->path);

@@ -39,6 +39,9 @@ struct fake_service {
     char
         log[FAKE_LOG_BYTES]; /* a line for each request but syncs: "EVENTS seq=1 200" */
     char last_sync[FAKE_LOG_BYTES]; /* the body of the last sync that had acks */
+    const char *ahead;              /* NULL = nothing */
+    bool is_held; /* an answer is kept back until fake_service_go_on() */
+    pthread_cond_t go_on;
     char path[108];
     char *folder;
     int listener;
@@ -50,6 +53,13 @@ void fake_service_init(struct fake_service *s);
 
 /* End it, and all connections. */
 void fake_service_fini(struct fake_service *s);
+
+/* Say `ahead` (static; a header and its value) in an interim answer before the next
+ * answer to a sync that has a command, which then comes when the test says so. */
+void fake_service_say_ahead(struct fake_service *s, const char *ahead);
+
+/* Let the answer come that was held back. */
+void fake_service_go_on(struct fake_service *s);
 
 /* Add an answer to the script of a kind. */
 void fake_service_answer(struct fake_service *s, enum fake_kind kind, int status,

@@ -13,6 +13,7 @@
 #include "core/limits.h"
 #include "engine/traces.h"
 #include "support/api_rig.h"
+#include "support/fault.h"
 
 static void test_a_producer_is_201_and_the_same_again_200_with_its_id(void **state)
 {
@@ -184,6 +185,86 @@ static void test_a_held_sync_is_ready_when_there_is_a_command(void **state)
                 0);
 }
 
+/* Hold a sync, make a trace meanwhile, and leave the held call in a->call. */
+static void hold_over(struct api_rig *a, const char *id, const char *sync,
+                      const char *request, char *trace)
+{
+    struct tp_call held;
+
+    api_post(a, sync, "/v1/producers/%s/sync", id);
+    assert_int_equal(a->call.reply, TP_REPLY_WAIT);
+    held = a->call;
+    tp_call_init(&a->call, &a->service);
+    api_make_trace(a, request, trace);
+    tp_call_fini(&a->call);
+    a->call = held;
+    a->call.now = a->rig.now;
+}
+
+static void test_a_start_is_said_ahead_of_the_answer_to_who_asks_for_it(void **state)
+{
+    struct api_rig *a = *state;
+    char id[TP_TRACE_ID_BYTES], trace[TP_TRACE_ID_BYTES], start_at[64];
+    struct tp_buf ahead = {0};
+
+    api_make_producer(a, "j", "w", 0, id);
+    hold_over(a, id, "{\"wait_ms\":5000,\"interim\":true}", "{\"job\":\"j\"}", trace);
+    assert_true(a->call.wait.ready(&a->call));
+    assert_true(a->call.wait.ahead(&a->call, &ahead));
+    assert_int_equal(tp_buf_append(&ahead, "", 1, NULL), TP_OK);
+    assert_non_null(strstr(ahead.data, "\"prepare\""));
+    assert_non_null(strstr(ahead.data, "\"start\""));
+    assert_non_null(strstr(ahead.data, trace));
+    assert_null(strpbrk(ahead.data, "\r\n")); /* it is the value of a header */
+    assert_false(a->call.wait.ahead(&a->call, &ahead)); /* it is known */
+    api_resume(a);
+    api_expect_json(a, 200);
+    assert_string_equal(api_str(a, "commands[0].command"), "prepare");
+    assert_string_equal(api_str(a, "commands[1].command"), "start");
+    snprintf(start_at, sizeof(start_at), "%s", api_str(a, "commands[1].start_at"));
+    assert_non_null(strstr(ahead.data, start_at));
+    tp_buf_fini(&ahead);
+}
+
+static void test_nothing_but_a_start_is_said_ahead(void **state)
+{
+    struct api_rig *a = *state;
+    char id[TP_TRACE_ID_BYTES], trace[TP_TRACE_ID_BYTES];
+    struct tp_buf ahead = {0};
+
+    api_make_producer(a, "j", "w", 0, id);
+    api_post(a, "{\"wait_ms\":5000}", "/v1/producers/%s/sync", id);
+    assert_null(a->call.wait.ahead); /* it was not asked for */
+    tp_call_fini(&a->call);
+    tp_call_init(&a->call, &a->service);
+    hold_over(a, id, "{\"wait_ms\":5000,\"interim\":true}",
+              "{\"job\":\"j\",\"start\":{\"when\":\"manual\"}}", trace);
+    assert_true(a->call.wait.ready(&a->call));
+    assert_false(a->call.wait.ahead(&a->call, &ahead));
+    assert_int_equal(ahead.len, 0);
+    api_resume(a);
+    api_expect_json(a, 200);
+    assert_string_equal(api_str(a, "commands[0].command"), "prepare");
+    tp_buf_fini(&ahead);
+}
+
+static void test_without_memory_a_start_is_said_in_the_answer_alone(void **state)
+{
+    struct api_rig *a = *state;
+    char id[TP_TRACE_ID_BYTES], trace[TP_TRACE_ID_BYTES];
+    struct tp_buf ahead = {0};
+
+    api_make_producer(a, "j", "w", 0, id);
+    hold_over(a, id, "{\"wait_ms\":5000,\"interim\":true}", "{\"job\":\"j\"}", trace);
+    fault_arm(0);
+    assert_false(a->call.wait.ahead(&a->call, &ahead));
+    assert_true(fault_disarm());
+    api_resume(a);
+    api_expect_json(a, 200);
+    assert_string_equal(api_str(a, "commands[1].command"), "start");
+    tp_buf_fini(&ahead);
+}
+
 static void test_a_held_sync_without_news_ends_empty(void **state)
 {
     struct api_rig *a = *state;
@@ -289,6 +370,9 @@ int main(void)
         api_test(test_only_the_ack_that_moves_the_trace_wakes_others),
         api_test(test_a_held_sync_is_ready_when_there_is_a_command),
         api_test(test_a_held_sync_without_news_ends_empty),
+        api_test(test_a_start_is_said_ahead_of_the_answer_to_who_asks_for_it),
+        api_test(test_nothing_but_a_start_is_said_ahead),
+        api_test(test_without_memory_a_start_is_said_in_the_answer_alone),
         api_test(test_a_held_sync_of_a_producer_that_is_gone_is_404),
         api_test(test_a_held_sync_may_be_given_up),
         api_test(test_an_acknowledged_command_makes_room_for_the_next),

@@ -275,6 +275,57 @@ static void test_a_stop_shows_in_the_stats_at_once(void **state)
     }
 }
 
+/* An interim answer starts it; the answer that repeats it, and its loss, change
+ * nothing. */
+static void test_a_start_that_is_told_ahead_is_not_waited_for(void **state)
+{
+    static const int statuses[] = {200, FAKE_CUT};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+        struct tp_stats s;
+        struct rig rig;
+
+        fake_service_init(&rig.service);
+        fake_service_say_ahead(&rig.service, "Traceplane-Sync: " PREPARE);
+        fake_service_answer(&rig.service, FAKE_SYNC, statuses[i], PREPARE);
+        fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
+        rig_open(&rig);
+        await_recording(&rig, true); /* the answer itself is still held back */
+        record(&rig, 100);
+        fake_service_go_on(&rig.service);
+        record(&rig, 50);
+        assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+        s = stats_of(&rig);
+        if (s.sent < 150 || s.emitted != s.sent)
+            fail_msg("case %zu: %llu emitted, %llu sent", i,
+                     (unsigned long long)s.emitted, (unsigned long long)s.sent);
+        rig_close(&rig);
+    }
+}
+
+/* What is no order, and interim answers of others, are passed over. */
+static void test_strange_interim_answers_are_passed_over(void **state)
+{
+    static const char *const heads[] = {"Traceplane-Sync: {\"commands\":[{}]}",
+                                        "Traceplane-Sync: null", "Traceplane-Sync:",
+                                        "Link: </style.css>; rel=preload",
+                                        "X-Traceplane-Sync: " STOP};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+        struct rig rig;
+
+        fake_service_init(&rig.service);
+        fake_service_say_ahead(&rig.service, heads[i]);
+        fake_service_go_on(&rig.service);
+        rig_start(&rig);
+        record(&rig, 10);
+        assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+        rig_close(&rig);
+    }
+}
+
 static void test_a_type_that_is_refused_does_not_keep_the_others_out(void **state)
 {
     struct rig rig;
@@ -386,6 +437,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_batch_goes_again_under_its_number_until_it_is_taken),
         cmocka_unit_test(test_an_older_service_takes_the_producer_without_its_key),
+        cmocka_unit_test(test_a_start_that_is_told_ahead_is_not_waited_for),
+        cmocka_unit_test(test_strange_interim_answers_are_passed_over),
         cmocka_unit_test(test_a_refused_batch_is_counted_and_the_next_goes_on),
         cmocka_unit_test(test_a_trace_that_takes_no_more_is_given_up),
         cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),

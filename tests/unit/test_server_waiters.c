@@ -15,7 +15,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "engine/sync.h"
+#include "server/clock.h"
 #include "server/waiters.h"
 #include "support/fault.h"
 
@@ -201,6 +204,89 @@ static void expect_resumed(struct patient *p)
     assert_int_equal(sem_timedwait(&p->resumed, &until), 0);
 }
 
+/* Who waits for a start of a real trace, and what it said. */
+struct speaker {
+    struct patient patient;
+    struct tp_engine *engine;
+    const char *id;
+    _Atomic int n_spoken;
+    _Atomic int n_resumed_before; /* of all, when it spoke */
+    _Atomic int *n_resumed;       /* of all */
+};
+
+static bool has_command(void *arg, struct tp_now now)
+{
+    const struct speaker *s = arg;
+
+    (void)now;
+    return tp_engine_sync_ready(s->engine, tp_str_of(s->id));
+}
+
+static void on_speak(void *arg, struct tp_now now, struct tp_buf *out)
+{
+    struct speaker *s = arg;
+
+    (void)now;
+    s->n_spoken += out->len == 0;
+    s->n_resumed_before = *s->n_resumed;
+}
+
+static void on_speaker_resume(void *arg)
+{
+    struct speaker *s = arg;
+
+    ++*s->n_resumed;
+    on_resume(&s->patient);
+}
+
+static void on_speaker_suspend(void *arg)
+{
+    struct speaker *s = arg;
+
+    on_suspend(&s->patient);
+}
+
+static void test_all_hear_of_a_start_before_the_first_is_resumed(void **state)
+{
+    enum { N = 20 };
+    struct rig *r = *state;
+    struct tp_waiters *w = start_waiters(r);
+    struct speaker speakers[N];
+    char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    _Atomic int n_resumed = 0;
+
+    r->now = tp_clock_now(); /* that of the waiters' thread */
+    for (int i = 0; i < N; i++) {
+        struct speaker *s = &speakers[i];
+        const struct tp_waiter waiter = {.deadline_ns = UINT64_MAX,
+                                         .suspend = on_speaker_suspend,
+                                         .resume = on_speaker_resume,
+                                         .ready = has_command,
+                                         .speak = on_speak,
+                                         .arg = s};
+        struct tp_waiter one = waiter;
+
+        rig_join(r, "p", i, p[i]);
+        open_patient(&s->patient);
+        s->engine = r->engine;
+        s->id = p[i];
+        s->n_spoken = s->n_resumed_before = 0;
+        s->n_resumed = &n_resumed;
+        one.fd = s->patient.ends[0];
+        assert_int_equal(tp_waiters_add(w, &one, NULL), TP_OK);
+    }
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    tp_waiters_poke(w);
+    for (int i = 0; i < N; i++)
+        expect_resumed(&speakers[i].patient);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(speakers[i].n_spoken, 1);
+        assert_int_equal(speakers[i].n_resumed_before, 0);
+        close_patient(&speakers[i].patient);
+    }
+    end_waiters(w);
+}
+
 static void test_who_leaves_while_it_waits_is_gone(void **state)
 {
     struct tp_waiters *w = start_waiters(*state);
@@ -271,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_who_is_ready_already_is_resumed_at_once),
         cmocka_unit_test(test_draining_resumes_all_and_keeps_nobody_later),
         cmocka_unit_test(test_without_memory_nobody_is_suspended),
+        engine_test(test_all_hear_of_a_start_before_the_first_is_resumed),
         engine_test(test_who_leaves_while_it_waits_is_gone),
         engine_test(test_who_left_between_two_waits_is_gone_at_the_next),
         engine_test(test_a_descriptor_that_was_forgotten_is_that_of_somebody_else),

@@ -93,11 +93,11 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
     static const struct {
         uint64_t first_us, next_us, start_us;
     } cases[] = {
-        {0, 0, 1000 + 4000 + 2250},     /* nothing is known */
-        {1000, 100, 500 + 4000 + 1125}, /* half of it is believed, */
-        {0, 0, 750 + 4000 + 1687},      /* and twice as much at most */
-        {500000, 0, 375 + 4000 + 843},  /* it is put off */
-        {0, 0, 562 + 4000 + 421},
+        {0, 0, 1000 + 4000 + 2250 + 1200},     /* nothing is known */
+        {1000, 100, 500 + 4000 + 1125 + 1200}, /* half of it is believed, */
+        {0, 0, 750 + 4000 + 1687 + 1200},      /* and twice as much at most */
+        {500000, 0, 375 + 4000 + 843 + 1200},  /* it is put off */
+        {0, 0, 562 + 4000 + 421 + 1200},
     };
     struct rig *r = *state;
     char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
@@ -129,6 +129,32 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
                      (unsigned long long)(start_ns - told_ns));
         end_with(r, id, p, N);
     }
+}
+
+/* A producer that lies about its clock, or was suspended during the exchange. */
+static void test_who_does_not_know_the_time_does_not_put_the_start_off(void **state)
+{
+    struct rig *r = *state;
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_request request = {
+        .t_sent_ns = r->now.wall_ns - 1200 * RIG_S,
+        .t_server_received_ns = r->now.wall_ns,
+        .t_server_sent_ns = r->now.wall_ns,
+        .t_received_ns = r->now.wall_ns + 1200 * RIG_S,
+    };
+    struct tp_sync_reply reply;
+    struct tp_trace_view *view;
+
+    rig_join(r, "p0", 0, p[0]);
+    rig_join(r, "p1", 1, p[1]);
+    assert_int_equal(tp_engine_sync(r->engine, rig_str(p[0]), &request, r->now, &reply,
+                                    NULL, NULL),
+                     TP_OK);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    view = rig_view(r, id);
+    assert_int_equal(view->members[0].clock_error_ns, 1200 * RIG_S + 1);
+    assert_true(view->start_at_wall_ns < r->now.wall_ns + 200 * RIG_MS);
+    tp_trace_view_free(view);
 }
 
 /* Who was there at the start has died; somebody new does not move what others keep. */
@@ -178,6 +204,7 @@ int main(void)
         engine_test(test_who_takes_part_is_told_to_arm_and_when_to_start_in_one_answer),
         engine_test(test_who_was_told_to_start_is_told_to_stop_before_it_answers),
         engine_test(test_the_start_gives_the_time_that_telling_all_took_before),
+        engine_test(test_who_does_not_know_the_time_does_not_put_the_start_off),
         engine_test(test_who_comes_long_after_does_not_put_the_start_off),
         engine_test(test_a_start_that_is_put_off_puts_the_end_off),
     };

@@ -36,6 +36,12 @@ static void test_a_report_that_says_nothing_is_a_wait(void **state)
     (void)state;
     assert_int_equal(tp_wire_write_report(&r, &b, NULL), TP_OK);
     assert_text(&b, "{\"wait_ms\":28000}");
+    r.takes_interim = true;
+    assert_int_equal(tp_wire_write_report(&r, &b, NULL), TP_OK);
+    assert_text(&b, "{\"wait_ms\":28000,\"interim\":true}");
+    r.is_plain = true; /* an older service does not know it */
+    assert_int_equal(tp_wire_write_report(&r, &b, NULL), TP_OK);
+    assert_text(&b, "{\"wait_ms\":28000}");
 }
 
 static void test_a_report_says_acks_counts_step_and_times(void **state)
