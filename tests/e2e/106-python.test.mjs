@@ -14,7 +14,7 @@ test('without a service the module does nothing, quickly, whatever it is given',
 for (const how of ['close', 'exit']) {
   test(`what a Python program records is in the trace; it ends by ${how}`, { skip: noPython }, async (t) => {
     const server = await serve(t);
-    const { end, err, out, download } = await recordScript(t, server, 'recorded.py', { args: how === 'close' ? ['close'] : [], env: { TRACEPLANE_RANK: '2' } });
+    const { end, err, out, download } = await recordScript(t, server, 'recorded.py', 'MEMORY', { args: how === 'close' ? ['close'] : [], env: { TRACEPLANE_RANK: '2' } });
     assert.equal(err, '');
     assert.equal(end.outcome, 'complete', end.reason);
     const events = eventsOf(download).filter((e) => e.ph !== 'M');

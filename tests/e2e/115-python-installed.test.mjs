@@ -37,7 +37,7 @@ test('the module records with the library of its own prefix', { skip }, async (t
   const library = join(dir, 'opt/x/lib/libtraceplane.so.0');
   assert.equal(found(module), library);
   const server = await serve(t);
-  const { end, err, download } = await recordScript(t, server, 'recorded.py', { env: { PYTHONPATH: module, TRACEPLANE_LIBRARY: undefined, LD_LIBRARY_PATH: undefined } });
+  const { end, err, download } = await recordScript(t, server, 'recorded.py', 'MEMORY', { env: { PYTHONPATH: module, TRACEPLANE_LIBRARY: undefined, LD_LIBRARY_PATH: undefined } });
   assert.equal(err, '');
   assert.equal(end.outcome, 'complete', end.reason);
   assert.equal(eventsOf(download).filter((e) => e.name === 'threaded').length, 400);

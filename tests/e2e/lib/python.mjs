@@ -16,8 +16,9 @@ export const noPython = spawnSync('python3', ['--version']).status !== 0 ? 'ther
 
 export const scriptPath = (name) => path.join(SCRIPTS, name);
 
-// Run a script that waits until it is recorded, under -W error, in a trace of its own. It is to end well and silently.
-export async function recordScript(t, server, name, { args = [], env = {}, flags = ['-W', 'error', '-W', 'ignore::DeprecationWarning'] } = {}) {
+// Run a script that waits until it is recorded, under -W error, in a trace of its own, to its good end. `last` is the
+// last of the pytest types that it registers: what came when the trace was there would not be recorded in it.
+export async function recordScript(t, server, name, last, { args = [], env = {}, flags = ['-W', 'error', '-W', 'ignore::DeprecationWarning'] } = {}) {
   const python = spawn('python3', [...flags, scriptPath(name), ...args],
     { env: { ...pythonEnv, TRACEPLANE_URL: `http://127.0.0.1:${server.port}`, ...env } });
   t.after(() => python.kill('SIGKILL'));
@@ -25,7 +26,9 @@ export async function recordScript(t, server, name, { args = [], env = {}, flags
   python.stderr.on('data', (c) => { err += c; });
   python.stdout.on('data', (c) => { out += c; });
   const exited = new Promise((r) => python.once('close', (code, signal) => r(code ?? signal)));
-  while ((await server.get('/producers')).json().items.length === 0) {
+  const isKnown = async () => (await server.get('/producers')).json().items.length > 0
+    && (await server.get('/types')).json().items.some((type) => type.plugin === 'pytest' && type.type_name === last);
+  while (!(await isKnown())) {
     if (python.exitCode !== null) assert.fail(`it ended (${python.exitCode}) before it was a producer: ${err}`);
     await new Promise((r) => setTimeout(r, 20));
   }
