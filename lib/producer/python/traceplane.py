@@ -92,6 +92,7 @@ class _Options(ctypes.Structure):
         ("flush_ms", ctypes.c_uint32),
         ("is_off", ctypes.c_bool),
         ("log", ctypes.c_bool),
+        ("late_ms", ctypes.c_uint32),
     ]
 
 
@@ -356,7 +357,7 @@ class Client:
     def __init__(self, url=None, *, token=None, job=None, name=None, rank=None,
                  world_size=0, backend=None, device=None, ring_bytes=0,
                  rings_bytes_max=0, backlog_bytes=0, when_full="drop", block_us=0,
-                 flush_ms=0, is_off=False, log=False):
+                 flush_ms=0, is_off=False, log=False, late_ms=0):
         self._start_off(_library())
         options = _Options(
             ctypes.sizeof(_Options), _option_text("url", url),
@@ -370,7 +371,8 @@ class Client:
             _option_number("backlog_bytes", backlog_bytes, 64),
             _option_word("when_full", when_full, {"drop": 0, "block": 1}),
             _option_number("block_us", block_us, 32),
-            _option_number("flush_ms", flush_ms, 32), bool(is_off), bool(log))
+            _option_number("flush_ms", flush_ms, 32), bool(is_off), bool(log),
+            _option_number("late_ms", late_ms, 32))
         pointer, err = _CLIENT(), _Err()
         _check(self._library.open(ctypes.byref(options), ctypes.byref(pointer),
                                   ctypes.byref(err)), err)

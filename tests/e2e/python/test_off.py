@@ -298,6 +298,8 @@ class Off(unittest.TestCase):
     def test_a_wrong_option_is_an_error_that_names_it(self):
         with self.assertRaisesRegex(traceplane.Error, "RING_BYTES"):
             traceplane.Client(ring_bytes=5)
+        with self.assertRaisesRegex(traceplane.Error, "LATE_MS is 6000"):  # the last field
+            traceplane.Client(late_ms=6000)
         with self.assertRaisesRegex(traceplane.Error, "ftp"):
             traceplane.Client("ftp://x")
         for name, value in (("rank", 2**32), ("rank", "zero"), ("ring_bytes", -1),
@@ -362,7 +364,7 @@ class Off(unittest.TestCase):
         """The library reads as much of the options as it is told there is."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            traceplane.open("http://127.0.0.1:1", rank=1, flush_ms=100, log=False)
+            traceplane.open("http://127.0.0.1:1", rank=1, flush_ms=100, late_ms=50)
             traceplane.close()
 
 
