@@ -92,6 +92,16 @@ static void read_pids(struct call *c)
         c->n_pids = 0;
 }
 
+/* How many types a list names, as split_types() sees them. */
+static size_t count_types(struct tp_str list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list.len; i++)
+        n += list.ptr[i] == ',';
+    return n + (list.len > 0 && list.ptr[list.len - 1] != ',');
+}
+
 static void read_request(struct call *c)
 {
     struct tp_json_in *in = &c->in;
@@ -110,6 +120,10 @@ static void read_request(struct call *c)
                         "'job_id' is negative");
     if (in->code == TP_OK && tp_kineto_config_read(config, &c->wish, &c->err) != TP_OK)
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", "config", "%s", c->err.message);
+    if (in->code == TP_OK && count_types(c->wish.types) > TYPES_MAX)
+        tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", "config",
+                        "ACTIVITY_TYPES names %zu types, and %d are the most",
+                        count_types(c->wish.types), TYPES_MAX);
     if (job > 0)
         snprintf(c->job, sizeof(c->job), "%lld", (long long)job);
     else
@@ -208,8 +222,8 @@ static int write_options(const struct tp_kineto_wish *w, struct tp_buf *out,
     return tp_json_doc_end(&d);
 }
 
-/* Split the list of types, which libkineto takes in any case. Returns how many; what is
- * too long or too much is no type, and becomes one that is refused by name. */
+/* Split a list of at most TYPES_MAX types, which libkineto takes in any case. Returns
+ * how many; what is too long is no type, and becomes one that is refused by name. */
 static size_t split_types(struct tp_str list, char (*text)[TYPE_BYTES],
                           struct tp_str *items)
 {

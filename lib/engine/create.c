@@ -128,8 +128,6 @@ static int warn(struct creation *c)
     if (rc == TP_OK && r->stop_max_bytes != 0 && s->max_bytes_is_capped)
         rc = tp_spec_warn(s, c->err, "stop.max_bytes is capped at %llu bytes",
                           (unsigned long long)s->max_bytes);
-    if (rc == TP_OK && s->start == TP_START_AT && s->start_wall_ns <= c->now.wall_ns)
-        rc = tp_spec_warn(s, c->err, "start.at has passed: the trace starts at once");
     return rc;
 }
 
@@ -199,23 +197,38 @@ static int warn_of_kineto(struct creation *c)
     return rc;
 }
 
+/* A start that was asked for is kept, or it is told when it is instead.
+ * plan_ns  when the slowest Kineto process can start; 0 = nobody is waited for */
+static int warn_of_start(struct creation *c, uint64_t plan_ns)
+{
+    struct tp_spec *s = &c->trace->spec;
+    bool has_passed = s->start_wall_ns <= c->now.wall_ns;
+
+    if (s->start != TP_START_AT || (!has_passed && s->start_wall_ns >= plan_ns))
+        return TP_OK;
+    if (plan_ns == 0)
+        return tp_spec_warn(s, c->err, "start.at has passed: the trace starts at once");
+    if (has_passed)
+        return tp_spec_warn(
+            s, c->err,
+            "start.at has passed: the trace starts when its Kineto processes can, in "
+            "%llu ms",
+            (unsigned long long)((plan_ns - c->now.wall_ns) / TP_NS_PER_MS));
+    return tp_spec_warn(s, c->err,
+                        "start.at is too early for the Kineto processes: the trace "
+                        "starts %llu ms later",
+                        (unsigned long long)((plan_ns - s->start_wall_ns) /
+                                             TP_NS_PER_MS));
+}
+
 /* Start when the slowest Kineto process can. */
 static int set_out_planned(struct creation *c, uint64_t plan_ns)
 {
     struct tp_trace *t = c->trace;
     const struct tp_spec *s = &t->spec;
-    int rc = TP_OK;
 
     if (s->start == TP_START_AT && s->start_wall_ns > plan_ns)
         plan_ns = s->start_wall_ns;
-    else if (s->start == TP_START_AT)
-        rc = tp_spec_warn(&t->spec, c->err,
-                          "start.at is too early for the Kineto processes: the trace "
-                          "starts %llu ms later",
-                          (unsigned long long)((plan_ns - s->start_wall_ns) /
-                                               TP_NS_PER_MS));
-    if (rc != TP_OK)
-        return rc;
     t->start_at_ns = plan_ns;
     t->is_planned = true;
     return tp_session_set_deadline(
@@ -233,6 +246,8 @@ static int set_out(struct creation *c)
     uint64_t plan_ns;
     int rc = tp_kineto_plan(t, c->now, &plan_ns, c->err);
 
+    if (rc == TP_OK)
+        rc = warn_of_start(c, plan_ns);
     if (rc != TP_OK)
         return rc;
     tp_life_init(t, c->now);

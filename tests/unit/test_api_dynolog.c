@@ -234,6 +234,47 @@ static void test_a_list_of_types_in_any_case_is_a_filter(void **state)
     expect_has(s, "{\"status\": \"failed: ");
 }
 
+/* The answer to a request of `good` types that exist, and then one that does not. */
+static void ask_for_types(struct scene *s, int good)
+{
+    char message[2048];
+    int n = snprintf(message, sizeof(message),
+                     "{\"fn\":\"setKinetOnDemandRequest\",\"pids\":[],\"config\":"
+                     "\"ACTIVITY_TYPES=");
+
+    for (int i = 0; i < good; i++)
+        n += snprintf(message + n, sizeof(message) - (size_t)n, "cpu_op,");
+    snprintf(message + n, sizeof(message) - (size_t)n, "bogus\"}");
+    answer(s, message);
+}
+
+static void test_each_type_counts_and_too_many_are_refused(void **state)
+{
+    struct scene *s = *state;
+
+    add_processes(s, 1);
+    ask_for_types(s, 63);
+    expect_has(s, "{\"status\": \"failed: ");
+    expect_has(s, "bogus");
+    ask_for_types(s, 64);
+    expect_has(s, "failed: ACTIVITY_TYPES names 65 types, and 64 are the most");
+    assert_int_equal(s->outcome.fault, TP_FAULT_INVALID_FIELD);
+    assert_string_equal(s->outcome.trace_id, "");
+}
+
+static void test_a_start_that_has_passed_is_told(void **state)
+{
+    struct scene *s = *state;
+
+    add_processes(s, 1);
+    answer(s, "{\"fn\":\"setKinetOnDemandRequest\",\"pids\":[],\"config\":"
+              "\"PROFILE_START_TIME=1\"}");
+    expect_has(s, "\"start.at has passed: the trace starts when its "
+                  "Kineto processes can, in ");
+    assert_null(strstr(s->answer.data, "ms later"));
+    assert_null(strstr(s->answer.data, "at once"));
+}
+
 /* The files that the answer promises are those that each process's folder is told. */
 static void test_files_are_promised_below_the_directories_only(void **state)
 {
@@ -310,6 +351,8 @@ int main(void)
         TEST(test_one_that_cannot_be_seen_has_the_pid_that_it_says),
         TEST(test_a_job_with_a_trace_is_busy),
         TEST(test_a_list_of_types_in_any_case_is_a_filter),
+        TEST(test_each_type_counts_and_too_many_are_refused),
+        TEST(test_a_start_that_has_passed_is_told),
         TEST(test_files_are_promised_below_the_directories_only),
         TEST(test_each_allocation_failure_is_an_answer_or_an_error),
     };
