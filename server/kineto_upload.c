@@ -9,32 +9,10 @@
 #include "base/err.h"
 #include "engine/engine.h"
 #include "server/clock.h"
+#include "server/kineto_trace_id.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
-
-bool tp_kineto_find_trace_id(struct tp_str head, struct tp_str *out)
-{
-    static const char key[] = "\"trace_id\"", events[] = "\"traceEvents\"";
-    const char *end = memmem(head.ptr, head.len, events, sizeof(events) - 1);
-    const char *p, *close;
-
-    if (end == NULL)
-        end = head.ptr + head.len;
-    p = memmem(head.ptr, (size_t)(end - head.ptr), key, sizeof(key) - 1);
-    if (p == NULL)
-        return false;
-    p += sizeof(key) - 1;
-    while (p < end && strchr(" \t\r\n:", *p) != NULL && *p != '\0')
-        p++;
-    if (p >= end || *p != '"')
-        return false;
-    p++;
-    close = memchr(p, '"', (size_t)(end - p));
-    if (close == NULL)
-        return false;
-    *out = (struct tp_str){p, (size_t)(close - p)};
-    return true;
-}
+#define NO_ID "no trace_id is seen in the file"
 
 /* Up to CHUNK_BYTES. Returns how many, -1 with errno. */
 static ssize_t read_chunk(int fd, char *out)
@@ -55,21 +33,18 @@ static ssize_t read_chunk(int fd, char *out)
     return (ssize_t)n;
 }
 
-static int check_head(const struct tp_kineto_file *file, struct tp_str head,
-                      struct tp_err *err)
+static int check_id(struct tp_kineto_trace_id *id, const char *p, size_t n,
+                    struct tp_err *err)
 {
-    struct tp_str id;
-
-    if (!tp_kineto_find_trace_id(head, &id) || tp_str_is(id, file->trace_id))
+    if (tp_kineto_trace_id_feed(id, p, n))
         return TP_OK;
-    return tp_fail(err, TP_EINVAL, "the file is of another request, '%.*s'",
-                   (int)(id.len > 40 ? 40 : id.len), id.ptr);
+    return tp_fail(err, TP_EINVAL, "the file is of another request, '%.40s'", id->text);
 }
 
+/* Nothing of it counts before it is committed, so an id at its end is early enough. */
 static int feed_all(struct tp_upload *u, const struct tp_kineto_file *file,
-                    char *buffer, struct tp_err *err)
+                    struct tp_kineto_trace_id *id, char *buffer, struct tp_err *err)
 {
-    bool is_head = true;
     int rc = TP_OK;
 
     while (rc == TP_OK) {
@@ -79,13 +54,19 @@ static int feed_all(struct tp_upload *u, const struct tp_kineto_file *file,
             return tp_fail(err, TP_EIO, "the file cannot be read: %m");
         if (n == 0)
             break;
-        if (is_head)
-            rc = check_head(file, (struct tp_str){buffer, (size_t)n}, err);
-        is_head = false;
+        rc = check_id(id, buffer, (size_t)n, err);
         if (rc == TP_OK)
             rc = tp_upload_feed(u, buffer, (size_t)n, NULL, err);
     }
     return rc;
+}
+
+/* What is to be known about a file that was taken. */
+static void write_note(const struct tp_upload_reply *reply,
+                       const struct tp_kineto_trace_id *id, char *note, size_t bytes)
+{
+    snprintf(note, bytes, "%s%s%s", id->is_found ? "" : NO_ID,
+             id->is_found || *reply->damage == '\0' ? "" : "; ", reply->damage);
 }
 
 int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file,
@@ -101,6 +82,7 @@ int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file
                                         .seq = 1,
                                         .file_name = tp_str_of(file->name)};
     struct tp_upload_reply reply = {0};
+    struct tp_kineto_trace_id id = {.wanted = file->trace_id};
     struct tp_upload *u = NULL;
     char *buffer = malloc(CHUNK_BYTES);
     int rc;
@@ -110,11 +92,11 @@ int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file
     rc = tp_engine_upload_begin(engine, tp_str_of(file->trace_id), &request,
                                 tp_clock_now(), &u, NULL, err);
     if (rc == TP_OK)
-        rc = feed_all(u, file, buffer, err);
+        rc = feed_all(u, file, &id, buffer, err);
     if (rc == TP_OK)
         rc = tp_upload_commit(u, tp_clock_now(), &reply, NULL, err);
     if (rc == TP_OK)
-        snprintf(note, note_bytes, "%s", reply.damage);
+        write_note(&reply, &id, note, note_bytes);
     tp_upload_free(u);
     free(buffer);
     return rc;

@@ -6,7 +6,6 @@
 #ifndef TP_SERVER_KINETO_UPLOAD_H
 #define TP_SERVER_KINETO_UPLOAD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,19 +26,14 @@ struct tp_kineto_file {
  * Read a file to its end and put it into the trace as the data of its producer. The
  * same file again adds nothing.
  *
- * note  note_bytes; what is to be known about a file that was taken: "" = nothing.
+ * note  note_bytes; what is to be known about a file that was taken, for example that
+ *       it has no trace_id, so that nobody can tell whose it is; "" = nothing.
  *
- * TP_EINVAL  it is not readable as a trace, or has the trace_id of another request.
+ * TP_EINVAL  it is not readable as a trace, or has, anywhere, the trace_id of another
+ *   request; nothing of it is in the trace.
  * Others as tp_engine_upload_begin() and _commit().
  */
 int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file,
                      char *note, size_t note_bytes, struct tp_err *err);
-
-/*
- * The value of the top-level member "trace_id" in the head of a file.
- *
- * Returns false when it has none before its events: files of 2024 do not.
- */
-bool tp_kineto_find_trace_id(struct tp_str head, struct tp_str *out);
 
 #endif

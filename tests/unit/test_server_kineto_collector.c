@@ -5,9 +5,13 @@
  */
 #include "server/kineto_collector.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "server/clock.h"
@@ -259,6 +263,50 @@ static void test_a_file_is_taken_when_it_has_its_name(void **state)
     expect_end(p, id, "done", "");
 }
 
+/* The file that gets its name when its process is looked at, which then has ended. */
+static struct {
+    _Atomic bool is_armed;
+    const char *tmp, *final;
+} last_deed;
+
+/* In place of the C library's: the process of the test ends between two looks. */
+int kill(pid_t pid, int number)
+{
+    if (pid != getpid() || !atomic_load(&last_deed.is_armed))
+        return (int)syscall(SYS_kill, pid, number);
+    rename(last_deed.tmp, last_deed.final); /* the second time it fails */
+    errno = ESRCH;
+    return -1;
+}
+
+static void test_a_file_that_is_the_last_deed_of_its_process_is_taken(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+    const char *text;
+    char *tmp, *final;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    text = ask(p);
+    tmp = file_of(text, "_1.pt.trace.json.tmp");
+    final = file_of(text, "_1.pt.trace.json");
+    assert_int_equal(tp_engine_trace_start(p->rig.engine, rig_str(id), rig_str(""),
+                                           tp_clock_now(), NULL, NULL, NULL),
+                     TP_OK);
+    write_file(tmp, "{" BODY);
+    last_deed.tmp = tmp;
+    last_deed.final = final;
+    atomic_store(&last_deed.is_armed, true);
+    expect_end(p, id, "done", "");
+    atomic_store(&last_deed.is_armed, false);
+    tp_kineto_collector_stop(p->collector);
+    free(tmp);
+    free(final);
+}
+
 static void test_a_file_is_at_its_log_file_when_it_is_taken(void **state)
 {
     struct place *p = *state;
@@ -292,7 +340,9 @@ static void test_no_file_at_its_log_file_is_a_note(void **state)
     create(p, id, &seen);
     wait_change(p, seen);
     give_file(p, id);
-    expect_end(p, id, "done", "no file at its log file: cannot open its directory: ");
+    expect_end(p, id, "done",
+               "no trace_id is seen in the file; no file at its log file: cannot "
+               "open its directory: ");
     free(wanted);
 }
 
@@ -494,6 +544,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_a_file_is_taken_when_it_has_its_name),
+        TEST(test_a_file_that_is_the_last_deed_of_its_process_is_taken),
         TEST(test_a_file_is_at_its_log_file_when_it_is_taken),
         TEST(test_no_file_at_its_log_file_is_a_note),
         TEST(test_a_link_is_not_read),

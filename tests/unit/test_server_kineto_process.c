@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "server/kineto_process.h"
-#include "server/kineto_upload.h"
 
 #define ENVIRONMENT(text) text, sizeof(text) /* with the NUL at its end */
 
@@ -65,35 +64,12 @@ static void test_a_process_is_there_until_it_is_not(void **state)
     assert_int_equal(p.rank, -1);
 }
 
-static void test_the_id_is_found_before_the_events_only(void **state)
-{
-    static const struct {
-        const char *head, *id; /* NULL = none */
-    } cases[] = {{"{\"a\":1,\"trace_id\": \"x-1\",\"traceEvents\":[", "x-1"},
-                 {"{\"trace_id\":\"y\"", "y"},
-                 {"{\"traceEvents\":[],\"trace_id\":\"x\"", NULL},
-                 {"{\"trace_id\":", NULL},
-                 {"{\"trace_id\":7,\"b\":\"c\"", NULL},
-                 {"{\"trace_id\":\"unended", NULL},
-                 {"", NULL}};
-    struct tp_str id;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        bool found = tp_kineto_find_trace_id(tp_str_of(cases[i].head), &id);
-
-        if (found != (cases[i].id != NULL) || (found && !tp_str_is(id, cases[i].id)))
-            fail_msg("%s", cases[i].head);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_nearest_launcher_is_believed),
         cmocka_unit_test(test_nonsense_is_not_known),
         cmocka_unit_test(test_a_process_is_there_until_it_is_not),
-        cmocka_unit_test(test_the_id_is_found_before_the_events_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

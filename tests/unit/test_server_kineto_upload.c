@@ -80,32 +80,6 @@ static uint64_t stored(struct place *p)
     return n;
 }
 
-static void test_the_id_is_found_where_kineto_writes_it(void **state)
-{
-    static const struct {
-        const char *head, *id; /* NULL = none */
-    } cases[] = {{"{\"trace_id\": \"abc\", \"traceEvents\": []", "abc"},
-                 {"{\"trace_id\":\"\",\"traceEvents\": []", ""},
-                 {"{\n\"schemaVersion\": 1,\n\"trace_id\"\n:\t\"a-b_c\"", "a-b_c"},
-                 {"{\"traceEvents\": [{\"args\":{\"trace_id\": \"abc\"}}]", NULL},
-                 {"{\"trace_id\": 5}", NULL},
-                 {"{\"trace_id\": \"open", NULL},
-                 {"{\"trace_id\": ", NULL},
-                 {"{\"trace_id\"", NULL},
-                 {"{\"trace_id\": \"cut\"", "cut"},
-                 {"{", NULL},
-                 {"", NULL}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct tp_str id = {0};
-        bool found = tp_kineto_find_trace_id(tp_str_of(cases[i].head), &id);
-
-        if (found != (cases[i].id != NULL) || (found && !tp_str_is(id, cases[i].id)))
-            fail_msg("%s: %.*s", cases[i].head, (int)id.len, id.ptr);
-    }
-}
-
 static void test_a_file_is_the_data_of_its_producer_once(void **state)
 {
     struct place *p = *state;
@@ -119,10 +93,36 @@ static void test_a_file_is_the_data_of_its_producer_once(void **state)
     assert_int_equal(stored(p), 1);
 }
 
-static void test_a_file_without_an_id_is_taken(void **state)
+static void test_a_file_without_an_id_is_taken_and_noted(void **state)
 {
-    assert_int_equal(upload(*state, "{" BODY), TP_OK);
-    assert_int_equal(stored(*state), 1);
+    struct place *p = *state;
+
+    assert_int_equal(upload(p, "{" BODY), TP_OK);
+    assert_string_equal(p->note, "no trace_id is seen in the file");
+    assert_int_equal(stored(p), 1);
+}
+
+/* Behind the events, and behind more than is read at once. */
+static void test_an_id_is_checked_wherever_it_is(void **state)
+{
+    struct place *p = *state;
+    const size_t spaces = (size_t)3 << 20;
+    char *text = malloc(spaces + 1000);
+    int n;
+
+    assert_non_null(text);
+    n = snprintf(text, 500, "{%.*s,", (int)strlen(BODY) - 1, BODY);
+    memset(text + n, ' ', spaces);
+    snprintf(text + n + spaces, 500, "\"trace_id\": \"of-another\"}");
+    assert_int_equal(upload(p, text), TP_EINVAL);
+    assert_string_equal(p->rig.err.message,
+                        "the file is of another request, 'of-another'");
+    assert_int_equal(stored(p), 0);
+    snprintf(text + n + spaces, 500, "\"trace_id\": \"%s\"}", p->trace);
+    assert_int_equal(upload(p, text), TP_OK);
+    assert_string_equal(p->note, "");
+    assert_int_equal(stored(p), 1);
+    free(text);
 }
 
 static void test_a_file_of_another_request_is_refused_and_says_whose(void **state)
@@ -151,7 +151,7 @@ static void test_a_file_that_ends_in_the_middle_is_kept_and_noted(void **state)
                                "\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":2},"
                                "{\"ph\":\"X\",\"ca"),
                      TP_OK);
-    assert_string_not_equal(p->note, "");
+    assert_ptr_equal(strstr(p->note, "no trace_id is seen in the file; "), p->note);
     assert_int_equal(stored(p), 1);
 }
 
@@ -191,9 +191,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-        TEST(test_the_id_is_found_where_kineto_writes_it),
         TEST(test_a_file_is_the_data_of_its_producer_once),
-        TEST(test_a_file_without_an_id_is_taken),
+        TEST(test_a_file_without_an_id_is_taken_and_noted),
+        TEST(test_an_id_is_checked_wherever_it_is),
         TEST(test_a_file_of_another_request_is_refused_and_says_whose),
         TEST(test_what_is_no_trace_is_refused),
         TEST(test_a_file_that_ends_in_the_middle_is_kept_and_noted),
