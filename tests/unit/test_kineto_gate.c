@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -79,6 +80,38 @@ static void test_processes_without_a_visible_pid_are_told_by_their_sockets(void 
     assert_int_equal(admitted(*state, &c, 1, S), 1);
 }
 
+/* Each socket far below what one may send; other users, and those with a pid, pass. */
+static void test_sockets_without_a_visible_pid_count_for_their_user(void **state)
+{
+    struct tp_kineto_peer other = process(0, "other"), seen = process(5, "seen");
+    unsigned in[2] = {0};
+
+    other.uid = 8;
+    for (uint64_t second = 0; second < 2; second++) {
+        for (unsigned i = 0; i < 50000; i++) {
+            char name[16];
+            struct tp_kineto_peer p;
+
+            snprintf(name, sizeof(name), "s%u", i % 5000);
+            p = process(0, name);
+            in[second] += admitted(*state, &p, 1, (1 + second) * S);
+        }
+        assert_int_equal(admitted(*state, &other, 20, (1 + second) * S), 20);
+        assert_int_equal(admitted(*state, &seen, 20, (1 + second) * S), 20);
+    }
+    assert_int_equal(in[0], TP_KINETO_GATE_UNSEEN_BURST);
+    assert_in_range(in[1], TP_KINETO_GATE_UNSEEN_PER_S,
+                    TP_KINETO_GATE_UNSEEN_PER_S + 1); /* rounded */
+}
+
+static void test_one_socket_that_floods_leaves_room_for_its_user(void **state)
+{
+    struct tp_kineto_peer bad = process(0, "bad"), good = process(0, "good");
+
+    assert_int_equal(admitted(*state, &bad, 100000, S), TP_KINETO_GATE_BURST);
+    assert_int_equal(admitted(*state, &good, 20, S), 20);
+}
+
 /* A thousand processes that ask as often as they may, and one that floods: the table is
  * small, and what it forgets only lets more through. */
 static void test_nobody_pays_for_a_place_that_is_taken(void **state)
@@ -107,6 +140,8 @@ int main(void)
         TEST(test_a_flood_stops_at_the_gate_and_others_go_through),
         TEST(test_all_sockets_of_a_process_have_one_bucket),
         TEST(test_processes_without_a_visible_pid_are_told_by_their_sockets),
+        TEST(test_sockets_without_a_visible_pid_count_for_their_user),
+        TEST(test_one_socket_that_floods_leaves_room_for_its_user),
         TEST(test_nobody_pays_for_a_place_that_is_taken),
     };
 
