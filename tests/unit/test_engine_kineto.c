@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "engine/kineto_model.h"
 #include "engine/kineto_options.h"
 #include "support/fault.h"
 #include "support/kineto_rig.h"
@@ -115,6 +116,68 @@ static void test_a_process_of_another_user_is_refused(void **state)
            "not allowed: it belongs to user 8 (kineto-allow-uid)");
     wait(r, 5 * RIG_S);
     assert_string_equal(ask_as(r, 1, 8, IDLE), "");
+}
+
+/* Whether a trace that needs all can be had, of the processes of users 7 and 8. */
+static int dry_run_of_all(struct rig *r)
+{
+    const struct tp_trace_request all = {.job = rig_str("default"),
+                                         .require = TP_REQUIRE_ALL,
+                                         .dry_run = true};
+    struct tp_trace_view *v = NULL;
+    int rc = tp_engine_trace_create(r->engine, &all, r->now, &v, NULL, &r->err);
+
+    tp_trace_view_free(v);
+    return rc;
+}
+
+static void test_a_stranger_does_not_count_for_all(void **state)
+{
+    struct rig *r = *state;
+
+    ask_as(r, 2, 8, IDLE);
+    drive(r);
+    assert_int_equal(dry_run_of_all(r), TP_ESTATE); /* nobody is not all */
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(dry_run_of_all(r), TP_OK);
+    wait(r, 31 * RIG_S); /* both are silent: the one who may be traced is missed */
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(dry_run_of_all(r), TP_OK);
+}
+
+/* Nor is anything left of it that would, before and after it asks again. */
+static void test_a_stranger_does_not_count_for_all_after_a_restart(void **state)
+{
+    struct rig *r = *state;
+
+    ask_and_drive(r, 1, IDLE);
+    ask_as(r, 2, 8, IDLE);
+    drive(r);
+    assert_int_equal(rig_restart(r), TP_OK);
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(dry_run_of_all(r), TP_OK);
+    ask_as(r, 2, 8, IDLE);
+    drive(r);
+    assert_int_equal(dry_run_of_all(r), TP_OK);
+}
+
+/* Too many of them are not even listed, and one who may be traced always is. */
+static void test_strangers_take_no_place_of_others(void **state)
+{
+    const struct tp_producer_query all = {.limit = 1000};
+    struct rig *r = *state;
+    struct tp_producer_list *list;
+
+    for (unsigned n = 2; n < 300; n++) {
+        ask_as(r, n, 8, IDLE);
+        drive(r);
+    }
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(
+        tp_engine_producers_list(r->engine, &all, r->now, &list, NULL, NULL), TP_OK);
+    assert_int_equal(list->n, TP_KINETO_STRANGERS_MAX + 1);
+    tp_producer_list_free(list);
+    assert_int_equal(dry_run_of_all(r), TP_OK);
 }
 
 static void test_one_that_asks_too_late_is_left_out(void **state)
@@ -352,6 +415,9 @@ int main(void)
         TEST(test_a_trace_ends_with_its_files),
         TEST(test_a_busy_process_is_not_matched_and_says_why),
         TEST(test_a_process_of_another_user_is_refused),
+        TEST(test_a_stranger_does_not_count_for_all),
+        TEST(test_a_stranger_does_not_count_for_all_after_a_restart),
+        TEST(test_strangers_take_no_place_of_others),
         TEST(test_one_that_asks_too_late_is_left_out),
         TEST(test_one_that_is_idle_after_its_end_has_no_file),
         TEST(test_one_that_ends_is_lost),
