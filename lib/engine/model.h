@@ -88,8 +88,9 @@ struct tp_stream {
     struct tp_identity who;
     bool is_file;
     char *file_name; /* may be NULL */
-    bool has_seq;    /* of a file: it was sent with this number, */
-    uint64_t seq;    /* by which a repeat is known */
+    bool
+        has_seq; /* a file: it was sent with this number, by which a repeat is known; */
+    uint64_t seq; /* else the highest number of a batch */
     enum tp_stream_state state;
     size_t n_uploads;         /* open ones */
     struct tp_member *member; /* who was told to write to it; NULL = nobody */

@@ -7,6 +7,7 @@
 
 #include "core/outcome.h"
 #include "engine/life.h"
+#include "engine/streams.h"
 
 #define NAMES_SHOWN 3
 
@@ -123,6 +124,9 @@ static void say_damage(struct text *out, const struct tp_trace *t)
         else if (s->damage[0] != '\0')
             say(out, "%sthe data of %s is damaged: %s", separator(out), s->who.name,
                 s->damage);
+        else if (tp_stream_gaps(s) > 0)
+            say(out, "%s%llu of the batches of %s never came", separator(out),
+                (unsigned long long)tp_stream_gaps(s), s->who.name);
         else
             continue;
         shown++;
@@ -158,7 +162,8 @@ static void gather(const struct tp_trace *t, struct tp_outcome_facts *f)
         const struct tp_stream *s = t->streams[i];
 
         f->n_participants += s->state != TP_STREAM_HIDDEN;
-        f->n_damaged += s->state == TP_STREAM_FAILED || s->damage[0] != '\0';
+        f->n_damaged += s->state == TP_STREAM_FAILED || s->damage[0] != '\0' ||
+                        tp_stream_gaps(s) > 0;
     }
 }
 

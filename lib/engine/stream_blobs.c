@@ -165,7 +165,7 @@ int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes, bool *has_
     tp_counts_add(&s->counts, &over_limit);
     s->batches = report.frames;
     s->log_bytes = report.kept_bytes;
-    s->has_seq = s->is_file && report.has_seq;
+    s->has_seq = report.has_seq;
     s->seq = report.last_seq;
     *has_news = describe_recovery(s, &report);
     return TP_OK;

@@ -33,8 +33,19 @@ static int get_stream(struct tp_trace *t, const struct tp_row_identity *who,
         return rc;
     s->is_file = is_file;
     s->has_seq = false;
+    s->seq = 0;
     *out = s;
     return TP_OK;
+}
+
+uint64_t tp_stream_gaps(const struct tp_stream *s)
+{
+    uint64_t known = s->batches + s->n_refused;
+
+    if (s->is_file || !s->has_seq || s->member == NULL ||
+        strcmp(s->member->who.kind, "native") != 0)
+        return 0;
+    return s->seq > known ? s->seq - known : 0;
 }
 
 int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,

@@ -27,6 +27,10 @@ int tp_streams_for_events(struct tp_trace *t, const struct tp_row_identity *who,
 int tp_streams_for_member(struct tp_member *m, struct tp_problem *problem,
                           struct tp_err *err);
 
+/* How many batches of a linked producer, whose numbers begin with 1, never came: of
+ * those below the highest that did. 0 for all others, whose numbers mean nothing. */
+uint64_t tp_stream_gaps(const struct tp_stream *s);
+
 /* After a start: tie a member to the stream that its row names. TP_EQUOTA, TP_ENOMEM:
  * it is not, or its stream has no name yet. */
 int tp_streams_restore(struct tp_member *m, struct tp_err *err);

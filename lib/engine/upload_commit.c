@@ -135,6 +135,9 @@ static void add_batch(struct tp_upload *u, bool is_duplicate)
         s->log_bytes = tp_stream_blobs_log_bytes(s);
         tp_settle_add(s, u->result);
         tp_window_note(s, u->result, u->begun);
+        if (u->has_seq && (!s->has_seq || u->seq > s->seq))
+            s->seq = u->seq;
+        s->has_seq = s->has_seq || u->has_seq;
         s->batches++;
         u->e->stats.log_bytes += counts.bytes;
         count_batch(u);

@@ -234,6 +234,47 @@ static void test_counts_that_shrink_do_not_undo_a_loss(void **state)
 }
 
 /* Who has not been told to start has not started, and is not done. */
+/* Linked producers number their batches from 1; others as they like. */
+static void test_a_batch_that_never_came_is_told(void **state)
+{
+    static const struct {
+        uint64_t seqs[4];
+        bool is_linked;
+        const char *reason; /* NULL: nothing is missing */
+    } cases[] = {
+        {{1, 2, 3, 4}, true, NULL},
+        {{4, 2, 1, 3}, true, NULL},
+        {{1, 1, 2, 2}, true, NULL},
+        {{1, 2, 4, 4}, true, "1 of the batches of p0 never came"},
+        {{3, 9, 9, 9}, true, "7 of the batches of p0 never came"},
+        {{1, 2, 4, 7}, false, NULL},
+    };
+    const struct tp_trace_request request = {.job = rig_str("j")};
+    struct rig *r = *state;
+    char p[1][TP_TRACE_ID_BYTES];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *body = rig_events("kernel", 3, 1);
+        char id[TP_TRACE_ID_BYTES];
+        const char *want = cases[i].reason;
+
+        arm(r, &request, 1, p, id);
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(rig_post(r, id, cases[i].is_linked ? "p0" : "poster",
+                                      cases[i].is_linked ? 0 : -1, cases[i].seqs[k],
+                                      body, NULL),
+                             TP_OK);
+        assert_int_equal(rig_stop(r, id), TP_OK);
+        ack(r, p[0], id, TP_COMMAND_STOP, 0, 0);
+        rig_work(r);
+        if (want == NULL)
+            rig_expect_outcome(r, id, "complete", "");
+        else
+            rig_expect_outcome(r, id, "partial", want);
+        free(body);
+    }
+}
+
 static void test_an_ack_out_of_turn_changes_nothing(void **state)
 {
     struct rig *r = *state;
@@ -366,6 +407,7 @@ int main(void)
         engine_test(test_a_start_that_cannot_be_is_no_part_of_the_skew),
         engine_test(test_counts_beyond_all_bounds_do_not_wrap),
         engine_test(test_counts_that_shrink_do_not_undo_a_loss),
+        engine_test(test_a_batch_that_never_came_is_told),
         engine_test(test_an_ack_out_of_turn_changes_nothing),
         engine_test(test_events_of_another_age_are_left_out_and_told),
         engine_test(test_times_that_can_be_are_kept),
