@@ -310,7 +310,7 @@ static void test_strange_interim_answers_are_passed_over(void **state)
     static const char *const heads[] = {"Traceplane-Sync: {\"commands\":[{}]}",
                                         "Traceplane-Sync: null", "Traceplane-Sync:",
                                         "Link: </style.css>; rel=preload",
-                                        "X-Traceplane-Sync: " STOP};
+                                        ("X-Traceplane-Sync: " STOP)};
 
     (void)state;
     for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
