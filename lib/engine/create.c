@@ -85,7 +85,7 @@ static int resolve_filter(struct creation *c)
 static int check_required(struct creation *c)
 {
     const struct tp_trace *t = c->trace;
-    size_t n_all = t->n_members - tp_kineto_strangers(t);
+    size_t n_all = t->n_members - tp_kineto_uncounted(t);
     size_t wanted = t->spec.require == TP_REQUIRE_ALL     ? n_all
                     : t->spec.require == TP_REQUIRE_COUNT ? t->spec.require_count
                                                           : 0;

@@ -124,18 +124,30 @@ void tp_kineto_unlink(struct tp_producer *p)
     p->kineto = NULL;
 }
 
-size_t tp_kineto_strangers(const struct tp_trace *t)
+bool tp_kineto_has_ended(const struct tp_engine *e, const struct tp_producer *p)
+{
+    const struct tp_kineto_opts *o = &e->kineto->opts;
+    int64_t pid = p->kineto != NULL ? p->kineto->seen.peer.pid : p->who.pid;
+
+    return o->is_there != NULL && pid > 0 && pid <= INT32_MAX &&
+           !o->is_there((int32_t)pid);
+}
+
+size_t tp_kineto_uncounted(const struct tp_trace *t)
 {
     struct tp_engine *e = t->engine;
     size_t n = 0;
 
-    if (e->kineto == NULL || e->kineto->n_strangers == 0)
+    if (e->kineto == NULL)
         return 0;
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_producer *p =
             tp_producer_find(e, tp_str_of(t->members[i]->who.id));
 
-        n += p != NULL && p->is_stranger;
+        n += p != NULL &&
+             (p->is_stranger ||
+              (tp_kineto_is(p) && t->members[i]->state == TP_MEMBER_UNMATCHED &&
+               tp_kineto_has_ended(e, p)));
     }
     return n;
 }

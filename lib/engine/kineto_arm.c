@@ -103,8 +103,7 @@ bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *
     if (link == NULL)
         snprintf(reason, TP_MATCH_REASON_BYTES,
                  "lost: it has not asked since it ended or the service started");
-    else if (t->engine->kineto->opts.is_there != NULL &&
-             !t->engine->kineto->opts.is_there(link->seen.peer.pid))
+    else if (tp_kineto_has_ended(t->engine, p))
         snprintf(reason, TP_MATCH_REASON_BYTES, "lost: process ended");
     else if (!tp_kineto_is_allowed(&t->engine->kineto->opts, link->seen.peer.uid))
         snprintf(reason, TP_MATCH_REASON_BYTES,

@@ -51,9 +51,12 @@ bool tp_kineto_is(const struct tp_producer *p);
 /* Whether processes of that user may be traced. */
 bool tp_kineto_is_allowed(const struct tp_kineto_opts *o, uint32_t uid);
 
-/* How many members are processes of users who may not be traced: they are shown, and
- * what they say of themselves counts for nobody. */
-size_t tp_kineto_strangers(const struct tp_trace *t);
+/* Whether the process is known to have ended; one whose pid cannot be seen never is. */
+bool tp_kineto_has_ended(const struct tp_engine *e, const struct tp_producer *p);
+
+/* How many members are shown and count for nobody who requires all: processes of users
+ * who may not be traced, and those that have ended. */
+size_t tp_kineto_uncounted(const struct tp_trace *t);
 
 /* The producer of a member when it is a live Kineto process in this trace, or NULL. */
 struct tp_producer *tp_kineto_producer(const struct tp_member *m);

@@ -93,16 +93,16 @@ static bool is_about(uint64_t a_ns, uint64_t b_ns)
 void tp_kineto_rhythm_note(struct tp_kineto_rhythm *rhythm, uint64_t now_ns)
 {
     uint64_t distance_ns = now_ns - rhythm->last_ns;
-    uint64_t before_ns = rhythm->long_ns;
+    uint64_t before_ns = rhythm->odd_ns;
 
     rhythm->last_ns = now_ns;
     if (distance_ns < INTERVAL_MIN_NS || distance_ns > INTERVAL_MAX_NS)
         return;
-    rhythm->long_ns = 0;
+    rhythm->odd_ns = 0;
     if (is_about(distance_ns, rhythm->interval_ns))
         return;
-    if (distance_ns < rhythm->interval_ns || is_about(distance_ns, before_ns))
+    if (is_about(distance_ns, before_ns))
         rhythm->interval_ns = distance_ns;
     else
-        rhythm->long_ns = distance_ns;
+        rhythm->odd_ns = distance_ns;
 }

@@ -26,7 +26,7 @@ struct tp_kineto_rhythm {
     uint64_t last_ns;     /* its last request */
     uint64_t interval_ns; /* between two of them; not 0 */
     uint64_t tick_ns;     /* one of its ticks; 0 = they begin with its first answer */
-    uint64_t long_ns;     /* the last distance, when it was longer and not believed */
+    uint64_t odd_ns;      /* the last distance, when it was another and not believed */
 };
 
 /*

@@ -250,10 +250,33 @@ static void test_one_that_has_ended_is_not_matched(void **state)
     expect(r, id, 1, "unmatched", "lost: process ended");
 }
 
+static bool only_the_second_is_there(int32_t pid)
+{
+    return pid == 102;
+}
+
+/* One that has ended is no reason to refuse a trace of all the others. */
+static void test_one_that_has_ended_is_not_required(void **state)
+{
+    const struct tp_trace_request request = {.require = TP_REQUIRE_ALL};
+    struct rig *r = *state;
+    struct tp_kineto_opts ended = opts;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    ask_and_drive(r, 2, IDLE);
+    ended.is_there = only_the_second_is_there;
+    r->kineto = &ended;
+    assert_int_equal(rig_restart(r), TP_OK);
+    ask_and_drive(r, 2, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_start_that_is_far_away_is_told_late),
+        TEST(test_one_that_has_ended_is_not_required),
         TEST(test_one_whose_start_was_far_away_and_cancelled_is_free),
         TEST(test_a_process_with_two_sockets_is_told_by_one),
         TEST(test_the_second_socket_takes_over_from_one_that_is_silent),

@@ -95,7 +95,9 @@ static void test_an_interval_of_its_own_is_learnt(void **state)
     tp_kineto_rhythm_note(&r, 105 * S + 200 * MS); /* sent twice */
     assert_int_equal(r.interval_ns, 5 * S);
     assert_int_equal(r.last_ns, 105 * S + 200 * MS);
-    tp_kineto_rhythm_note(&r, 107 * S + 200 * MS); /* another setting */
+    tp_kineto_rhythm_note(&r, 107 * S + 200 * MS); /* once is no setting */
+    assert_int_equal(r.interval_ns, 5 * S);
+    tp_kineto_rhythm_note(&r, 109 * S + 200 * MS); /* another setting */
     assert_int_equal(r.interval_ns, 2 * S);
     tp_kineto_rhythm_note(&r, 300 * S); /* it was stopped */
     assert_int_equal(r.interval_ns, 2 * S);
@@ -116,8 +118,21 @@ static void test_a_longer_interval_is_learnt_when_it_comes_twice(void **state)
     assert_int_equal(r.interval_ns, 5 * S);
     tp_kineto_rhythm_note(&r, 160 * S);
     assert_int_equal(r.interval_ns, 19 * S);
-    tp_kineto_rhythm_note(&r, 165 * S); /* the shorter is the safe one */
+    tp_kineto_rhythm_note(&r, 165 * S);
+    tp_kineto_rhythm_note(&r, 170 * S);
     assert_int_equal(r.interval_ns, 5 * S);
+}
+
+/* A start that is planned by it would be too early for the next request. */
+static void test_one_early_request_plans_no_start_too_early(void **state)
+{
+    struct tp_kineto_rhythm r = {105 * S, 5 * S, 0, 0};
+
+    (void)state;
+    tp_kineto_rhythm_note(&r, 108 * S);
+    tp_kineto_rhythm_note(&r, 110 * S);
+    tp_kineto_rhythm_note(&r, 115 * S);
+    assert_true(tp_kineto_common_start(&r, 1, 115 * S + 400 * MS, 0) >= 120 * S);
 }
 
 /* So that one request may be missed; a start as early as can be is held by nothing. */
@@ -146,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_a_start_can_be_kept_when_it_is_served_in_time),
         cmocka_unit_test(test_an_interval_of_its_own_is_learnt),
         cmocka_unit_test(test_a_longer_interval_is_learnt_when_it_comes_twice),
+        cmocka_unit_test(test_one_early_request_plans_no_start_too_early),
         cmocka_unit_test(test_an_order_is_held_for_two_requests_before_the_safe_time),
     };
 

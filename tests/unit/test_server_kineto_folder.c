@@ -92,6 +92,41 @@ static void test_a_home_that_is_a_link_is_refused(void **state)
     free(link);
 }
 
+/* Who owns what is above could put another folder, or a link, in the place of ours. */
+static void test_a_home_in_somebody_elses_folder_is_refused(void **state)
+{
+    static const struct {
+        mode_t mode;
+        bool is_strange, is_good;
+    } cases[] = {{0711, false, true},  {01777, false, true}, {0777, false, false},
+                 {0770, false, false}, {0755, true, false},  {01777, true, false}};
+    struct place *p = *state;
+    char *above = tmpdir_path(p->dir, "above");
+    char *home = tmpdir_path(above, "home");
+
+    if (geteuid() != 0)
+        skip(); /* nobody else can be given a folder */
+    assert_int_equal(mkdir(above, 0700), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tp_err err = {0};
+        int fd = -1, rc;
+
+        assert_int_equal(chown(above, cases[i].is_strange ? 65534 : 0, 0), 0);
+        assert_int_equal(chmod(above, cases[i].mode), 0);
+        rc = tp_kineto_home_open(home, &fd, &err);
+        if (rc != (cases[i].is_good ? TP_OK : TP_EDENIED))
+            fail_msg("case %zu: %d, %s", i, rc, err.message);
+        if (rc == TP_OK)
+            close(fd);
+        rmdir(home);
+    }
+    assert_int_equal(rmdir(above), 0);
+    assert_int_equal(symlink(p->dir, above), 0);
+    assert_int_equal(tp_kineto_home_open(home, &p->fd, NULL), TP_EDENIED);
+    free(home);
+    free(above);
+}
+
 static void test_a_look_tells_begun_from_complete(void **state)
 {
     struct place *p = *state;
@@ -280,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_nobody_else_may_write_into_the_home),
         TEST(test_a_home_that_is_a_link_is_refused),
+        TEST(test_a_home_in_somebody_elses_folder_is_refused),
         TEST(test_a_look_tells_begun_from_complete),
         TEST(test_only_plain_files_of_the_process_are_opened),
         TEST(test_what_a_crash_left_is_removed),
