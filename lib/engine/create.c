@@ -85,11 +85,12 @@ static int resolve_filter(struct creation *c)
 static int check_required(struct creation *c)
 {
     const struct tp_trace *t = c->trace;
-    size_t n_all = t->n_members - tp_kineto_uncounted(t);
-    size_t wanted = t->spec.require == TP_REQUIRE_ALL     ? n_all
-                    : t->spec.require == TP_REQUIRE_COUNT ? t->spec.require_count
-                                                          : 0;
+    size_t wanted = 0;
 
+    if (t->spec.require == TP_REQUIRE_COUNT)
+        wanted = t->spec.require_count;
+    else if (t->spec.require == TP_REQUIRE_ALL)
+        wanted = t->n_members - tp_kineto_uncounted(t);
     /* "all" of a job without producers is not fulfilled by nobody. */
     if (t->spec.require == TP_REQUIRE_ALL && wanted == 0)
         wanted = 1;
