@@ -133,6 +133,16 @@ static inline void create(struct rig *r, char *id)
     drive(r);
 }
 
+/* Make a trace of process 1, and let it take its order at its next request. */
+static inline void give_order(struct rig *r, char *id, int32_t type)
+{
+    ask_and_drive(r, 1, type);
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, type)[0], '\0');
+    drive(r);
+}
+
 static inline void report(struct rig *r, const char *id, unsigned n,
                           enum tp_kineto_event e, const char *text)
 {

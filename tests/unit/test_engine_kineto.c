@@ -72,11 +72,7 @@ static void test_a_trace_ends_with_its_files(void **state)
     struct rig *r = *state;
     char id[TP_TRACE_ID_BYTES];
 
-    ask_and_drive(r, 1, IDLE);
-    create(r, id);
-    wait(r, 5 * RIG_S);
-    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
-    drive(r);
+    give_order(r, id, IDLE);
     report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
     wait(r, 2 * RIG_S + 100 * RIG_MS);
     expect(r, id, 1, "recording", "");
@@ -198,11 +194,7 @@ static void test_one_that_is_idle_after_its_end_has_no_file(void **state)
     struct rig *r = *state;
     char id[TP_TRACE_ID_BYTES];
 
-    ask_and_drive(r, 1, IDLE);
-    create(r, id);
-    wait(r, 5 * RIG_S);
-    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
-    drive(r);
+    give_order(r, id, IDLE);
     wait(r, 5 * RIG_S);
     ask_and_drive(r, 1, IDLE);
     expect(r, id, 1, "armed", "");
@@ -216,11 +208,7 @@ static void test_one_that_ends_is_lost(void **state)
     struct rig *r = *state;
     char id[TP_TRACE_ID_BYTES];
 
-    ask_and_drive(r, 1, IDLE);
-    create(r, id);
-    wait(r, 5 * RIG_S);
-    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
-    drive(r);
+    give_order(r, id, IDLE);
     report(r, id, 1, TP_KINETO_PROCESS_ENDED, NULL);
     expect(r, id, 1, "lost", "process ended");
 }

@@ -20,11 +20,7 @@ static void test_a_restart_goes_on_collecting(void **state)
     struct rig *r = *state;
     char id[TP_TRACE_ID_BYTES];
 
-    ask_and_drive(r, 1, IDLE);
-    create(r, id);
-    wait(r, 5 * RIG_S);
-    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
-    drive(r);
+    give_order(r, id, IDLE);
     wait(r, 1000 * RIG_MS);
     assert_int_equal(rig_restart(r), TP_OK);
     rig_expect_state(r, id, "prepared");
@@ -163,11 +159,7 @@ static void test_one_that_never_says_busy_is_waited_for(void **state)
     struct rig *r = *state;
     char id[TP_TRACE_ID_BYTES];
 
-    ask_and_drive(r, 1, ALWAYS);
-    create(r, id);
-    wait(r, 5 * RIG_S);
-    assert_int_not_equal(ask(r, 1, ALWAYS)[0], '\0');
-    drive(r);
+    give_order(r, id, ALWAYS);
     report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
     for (int i = 0; i < 20; i++) { /* a large one */
         wait(r, 5 * RIG_S);
