@@ -178,7 +178,7 @@ def run_post(tool, report, service):
 def tell(report, threads, us, lttng):
     of = f"emit.{threads}."
     off = max(us[name] for name in us if name.startswith("off_") and name != "off_empty") - us["off_empty"]
-    argument = (us["slice_2_ints"] - us["slice"]) / 2
+    argument = us["argument"]
     agent = us["slice_1_int_agent"]
     report(of + "off", f"{max(off, 0):.2f} ns above an empty loop ({us['off_empty']:.2f} ns), {threads} thread(s)", off,
            1, True)

@@ -5,8 +5,11 @@
  *
  * Threads record bursts that fit into their rings; between bursts the rings are drained
  * into batches as the agent does it. Both are measured in CPU time of the thread, so
- * other work on the machine does not count. Prints a line "name value unit" for each
- * number, and fails when an event is missing.
+ * other work on the machine does not count. What that does to caches and clock rates
+ * does, for tenths of a second at a time: so the kinds take turns in short rounds, and
+ * each number is the median of the rounds. What an argument costs is the difference of
+ * two kinds in the same round. Prints a line "name value unit" for each number, and
+ * fails when an event is missing.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +24,9 @@
 
 #define BURST 20000u /* events, of seven words at most: what a ring of 2 MiB holds */
 #define RING_BYTES ((size_t)2 << 20)
+#define ROUNDS 10u
 #define WARM_UP 15u /* bursts that touch all of a ring for the first time, unmeasured */
+#define WARM_UP_AGAIN 2u /* in later rounds */
 #define THREADS_MAX 16
 
 static struct tp_client *client;
@@ -81,11 +86,19 @@ static const struct kind kinds[] = {
     {"counter", counter, true},
 };
 
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+
+/* What a kind costs in each round, for an event. */
+struct costs {
+    double thread_ns[ROUNDS], agent_ns[ROUNDS];
+    double bytes;
+};
+
 /* Threads and the drain in turns. */
 struct bench {
     pthread_barrier_t turn;
     void (*record)(uint32_t n);
-    uint32_t n_bursts;
+    uint32_t n_bursts, n_warm_up;
     double spent_ns[THREADS_MAX];
 };
 
@@ -106,7 +119,7 @@ static void *run_worker(void *arg)
         pthread_barrier_wait(&b->turn);
         begin = cpu_ns();
         b->record(BURST);
-        if (i >= WARM_UP)
+        if (i >= b->n_warm_up)
             b->spent_ns[w->index] += cpu_ns() - begin;
         pthread_barrier_wait(&b->turn);
     }
@@ -151,10 +164,13 @@ static void check(struct tp_recorder *r, uint64_t n_expected, uint64_t n_events)
 }
 
 /* Nanoseconds an event of a kind, for the threads and for the agent. */
-static void run(struct tp_recorder *r, const struct kind *kind, const char *prefix,
-                uint32_t n, unsigned n_threads, bool is_on)
+static void run(struct tp_recorder *r, const struct kind *kind, unsigned round,
+                uint32_t n, unsigned n_threads, bool is_on, struct costs *costs)
 {
-    struct bench b = {.record = kind->record, .n_bursts = n / BURST + WARM_UP};
+    const uint32_t n_warm_up = round == 0 ? WARM_UP : WARM_UP_AGAIN;
+    struct bench b = {.record = kind->record,
+                      .n_bursts = n / BURST + n_warm_up,
+                      .n_warm_up = n_warm_up};
     struct worker workers[THREADS_MAX];
     struct tp_typeset types = {0};
     struct tp_buf out = {0};
@@ -185,14 +201,74 @@ static void run(struct tp_recorder *r, const struct kind *kind, const char *pref
     tp_recorder_stop(r, 0);
     n_emitted = (uint64_t)b.n_bursts * BURST * n_threads;
     check(r, is_on && kind->is_recorded ? n_emitted : 0, n_events);
-    printf("%s%s %.2f ns\n", prefix, kind->name,
-           spent / ((double)(b.n_bursts - WARM_UP) * BURST * n_threads));
+    costs->thread_ns[round] = spent /
+                              ((double)(b.n_bursts - n_warm_up) * BURST * n_threads);
     if (n_events > 0) {
-        printf("%s%s_agent %.2f ns\n", prefix, kind->name, drained / (double)n_events);
-        printf("%s%s_size %.1f bytes\n", prefix, kind->name,
-               (double)n_bytes / (double)n_events);
+        costs->agent_ns[round] = drained / (double)n_events;
+        costs->bytes = (double)n_bytes / (double)n_events;
     }
     tp_buf_fini(&out);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const double *of)
+{
+    double sorted[ROUNDS];
+
+    memcpy(sorted, of, sizeof(sorted));
+    qsort(sorted, ROUNDS, sizeof(sorted[0]), compare);
+    return (sorted[(ROUNDS - 1) / 2] + sorted[ROUNDS / 2]) / 2;
+}
+
+static void tell(const struct kind *kind, const char *prefix, const struct costs *c)
+{
+    printf("%s%s %.2f ns\n", prefix, kind->name, median(c->thread_ns));
+    if (c->bytes == 0)
+        return;
+    printf("%s%s_agent %.2f ns\n", prefix, kind->name, median(c->agent_ns));
+    printf("%s%s_size %.1f bytes\n", prefix, kind->name, c->bytes);
+}
+
+/* What an argument of a slice costs: of those of two, and of none. */
+static void tell_argument(const struct costs *all)
+{
+    const struct costs *none = NULL, *two = NULL;
+    double ns[ROUNDS];
+
+    for (size_t i = 0; i < KINDS; i++) {
+        none = kinds[i].record == slice ? &all[i] : none;
+        two = kinds[i].record == slice_2_ints ? &all[i] : two;
+    }
+    if (none == NULL || two == NULL)
+        return;
+    for (unsigned i = 0; i < ROUNDS; i++)
+        ns[i] = (two->thread_ns[i] - none->thread_ns[i]) / 2;
+    printf("argument %.2f ns\n", median(ns));
+}
+
+/* All kinds, on or off. */
+static void run_all(struct tp_recorder *r, const char *prefix, uint32_t n,
+                    unsigned n_threads, bool is_on)
+{
+    static struct costs costs[KINDS];
+
+    memset(costs, 0, sizeof(costs));
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (size_t i = 0; i < KINDS; i++)
+            if (is_on || kinds[i].is_recorded || kinds[i].record == empty)
+                run(r, &kinds[i], round, n / ROUNDS, n_threads, is_on, &costs[i]);
+    for (size_t i = 0; i < KINDS; i++)
+        if (is_on || kinds[i].is_recorded || kinds[i].record == empty)
+            tell(&kinds[i], prefix, &costs[i]);
+    if (is_on)
+        tell_argument(costs);
 }
 
 int main(int argc, char **argv)
@@ -203,7 +279,7 @@ int main(int argc, char **argv)
     struct tp_recorder *r = NULL;
     struct tp_err err;
 
-    if (n < BURST || n_threads < 1 || n_threads > THREADS_MAX) {
+    if (n < BURST * ROUNDS || n_threads < 1 || n_threads > THREADS_MAX) {
         fprintf(stderr, "usage: micro_emit [EVENTS [THREADS]]\n");
         return 2;
     }
@@ -213,12 +289,8 @@ int main(int argc, char **argv)
     if (tp_register_type(client, "bench", "KERNEL", TP_KIND_SLICE, NULL, &kernel,
                          &err) != TP_OK)
         die(&err);
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        if (kinds[i].is_recorded || kinds[i].record == empty)
-            run(r, &kinds[i], "off_", n, n_threads, false);
-    }
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        run(r, &kinds[i], "", n, n_threads, true);
+    run_all(r, "off_", n, n_threads, false);
+    run_all(r, "", n, n_threads, true);
     tp_recorder_free(r);
     return 0;
 }
