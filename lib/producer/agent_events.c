@@ -10,7 +10,7 @@
 #include "producer/agent_state.h"
 
 #define POST_MS 30000
-#define DRAIN_NS 250000000u /* while recording, when no ring calls for it */
+#define DRAIN_NS UINT64_C(250000000) /* while recording, when no ring calls for it */
 #define DRAIN_RETRY_NS 50000000u
 #define BATCHES_MAX 16 /* at once, before answers are looked at again */
 #define MEDIA "application/x-perfetto-trace"
@@ -29,7 +29,11 @@ static void drain(struct tp_agent *a, uint64_t now_ns)
         if (!a->part.has_events)
             break;
     }
-    a->drain_ns = a->part.has_events ? now_ns : now_ns + DRAIN_NS;
+    /* One batch goes out in each round trip: where that takes longer than a batch takes
+     * to come about, more would come than go, however small they are. */
+    a->drain_ns = a->part.has_events
+                      ? now_ns
+                      : now_ns + DRAIN_NS * tp_backlog_slowdown(&a->part.backlog);
 }
 
 static void post(struct tp_agent *a)

@@ -7,6 +7,7 @@
 
 #define SPARES_MAX 8
 #define SPARE_BYTES_MAX (2u << 20) /* a rare larger one is not worth keeping */
+#define SLOWDOWN_BITS_MAX 4
 
 static void release(struct tp_batch *batch)
 {
@@ -52,6 +53,13 @@ void tp_backlog_push(struct tp_backlog *b, struct tp_batch *batch)
     b->last = batch;
     b->bytes += batch->payload.len;
     b->n_events += batch->events.n_events;
+}
+
+unsigned tp_backlog_slowdown(const struct tp_backlog *b)
+{
+    uint64_t behind = b->first == NULL ? 0 : b->last_seq - b->first->seq;
+
+    return 1u << (behind < SLOWDOWN_BITS_MAX ? behind : SLOWDOWN_BITS_MAX);
 }
 
 void tp_backlog_return(struct tp_backlog *b, struct tp_batch *batch)

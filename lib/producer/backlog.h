@@ -52,6 +52,10 @@ void tp_backlog_push(struct tp_backlog *b, struct tp_batch *batch);
 /* Give a batch back that is not needed after all. */
 void tp_backlog_return(struct tp_backlog *b, struct tp_batch *batch);
 
+/* How many times longer than usual to gather events for the next batch: 1 while none
+ * waits behind the oldest one, twice as much for each that does, 16 at most. */
+unsigned tp_backlog_slowdown(const struct tp_backlog *b);
+
 /* The oldest one is done with; there must be one. */
 void tp_backlog_pop(struct tp_backlog *b);
 

@@ -59,6 +59,26 @@ static void test_there_is_no_room_over_the_limit_but_for_a_first_batch(void **st
     tp_backlog_clear(&b);
 }
 
+/* Else a service whose answers take longer than a batch takes to come about would get
+ * further behind for as long as a trace records. */
+static void test_the_more_batches_wait_the_fewer_are_made(void **state)
+{
+    static const unsigned wanted[] = {1, 1, 2, 4, 8, 16, 16, 16};
+    struct tp_backlog b = {.limit_bytes = 1000};
+
+    (void)state;
+    for (size_t n = 0; n < sizeof(wanted) / sizeof(wanted[0]); n++) {
+        if (tp_backlog_slowdown(&b) != wanted[n])
+            fail_msg("%zu wait: %u", n, tp_backlog_slowdown(&b));
+        push(&b, 100, 1);
+    }
+    while (b.first != b.last)
+        tp_backlog_pop(&b);
+    assert_int_equal(tp_backlog_slowdown(&b), 1);
+    tp_backlog_clear(&b);
+    assert_int_equal(tp_backlog_slowdown(&b), 1);
+}
+
 static void test_memory_of_a_sent_batch_serves_the_next(void **state)
 {
     struct tp_backlog b = {.limit_bytes = 1000};
@@ -122,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches_leave_in_order_and_keep_their_numbers),
         cmocka_unit_test(test_there_is_no_room_over_the_limit_but_for_a_first_batch),
+        cmocka_unit_test(test_the_more_batches_wait_the_fewer_are_made),
         cmocka_unit_test(test_memory_of_a_sent_batch_serves_the_next),
         cmocka_unit_test(test_waits_grow_to_a_bound_and_differ_between_producers),
         cmocka_unit_test(test_one_that_is_idle_comes_to_sleep_for_long),
