@@ -37,6 +37,8 @@ for (const isKilled of [false, true]) {
     const view = (await server.get(`/traces/${trace.id}`)).json();
     assert.equal(view.state, 'recording', view.reason);
     for (const p of all) await p.tell('slices 10');
+    // For what producers have kept meanwhile, a stop waits so long and no longer: a busy machine may need more.
+    for (const { rc } of await Promise.all(all.map((p) => p.tell('flush 100000')))) assert.equal(rc, 0, 'all is with the service');
     const end = await server.stopTrace(trace.id);
     checkConservation(assert, end);
     const found = numbersOf(await server.downloadChrome(trace.id));
@@ -69,5 +71,5 @@ test('a service that stays away costs a bounded memory, and what is lost is coun
   assert.equal(stats.emitted, stats.sent + stats.waiting + stats.filtered + stats.ringFull + stats.backlog, JSON.stringify(stats));
   const { code, ms } = await p.end();
   assert.equal(code, 0);
-  assert.ok(ms < 15000, `the exit took ${ms} ms`);
+  assert.ok(ms < pick(15000, 100000), `the exit took ${ms} ms`);
 });

@@ -110,10 +110,31 @@ static void print_stats(void)
            tp_enabled(client, work) ? "true" : "false");
 }
 
+/*
+ * In a child, glibc gives the stacks of its parent's threads to new ones, and with them
+ * their pthread_t; ThreadSanitizer, which holds those threads for alive, ends a process
+ * in which one id comes up twice. Larger stacks than the parent's are new ones.
+ */
+static void take_new_stacks(void)
+{
+#ifdef __SANITIZE_THREAD__
+    pthread_attr_t attr;
+    size_t bytes = 0;
+
+    if (pthread_getattr_default_np(&attr) != 0)
+        return;
+    pthread_attr_getstacksize(&attr, &bytes);
+    pthread_attr_setstacksize(&attr, bytes * 2);
+    pthread_setattr_default_np(&attr);
+    pthread_attr_destroy(&attr);
+#endif
+}
+
 /* What a child does; it never returns. */
 static void run_child(bool has_own_client, long n)
 {
     if (has_own_client) {
+        take_new_stacks();
         open_client();
         wait_for_recording(20000);
     }

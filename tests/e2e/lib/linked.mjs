@@ -44,7 +44,7 @@ class Linked {
   }
 
   // Ask for the stats until they are as wanted.
-  async until(wanted, what, ms = 20000) {
+  async until(wanted, what, ms = 100000) {
     for (const end = Date.now() + ms; ;) {
       const stats = await this.tell('stats');
       if (wanted(stats)) return stats;
