@@ -230,11 +230,7 @@ static int set_out_planned(struct creation *c, uint64_t plan_ns)
 
     if (s->start == TP_START_AT && s->start_wall_ns > plan_ns)
         plan_ns = s->start_wall_ns;
-    t->start_at_ns = plan_ns;
-    t->is_planned = true;
-    return tp_session_set_deadline(
-        &t->session, c->now.mono_ns + (plan_ns - c->now.wall_ns) - TP_START_LEAD_NS,
-        TP_SESSION_RECORDING, "the start of the Kineto processes has come", c->err);
+    return tp_life_plan(t, plan_ns, c->now, c->err);
 }
 
 /* Decide how it begins. */

@@ -31,7 +31,7 @@ static bool is_kineto(const struct tp_member *m)
     return strcmp(m->who.kind, "kineto") == 0;
 }
 
-static uint64_t warmup_ns(const struct tp_trace *t)
+uint64_t tp_kineto_warmup_ns(const struct tp_trace *t)
 {
     const struct tp_kineto_options *o = &t->spec.kineto_options;
 
@@ -123,7 +123,7 @@ bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *
     return reason[0] == '\0';
 }
 
-static bool is_waiting(const struct tp_member *m)
+bool tp_kineto_is_waiting(const struct tp_member *m)
 {
     return is_kineto(m) && m->state == TP_MEMBER_WAITING;
 }
@@ -133,7 +133,7 @@ size_t tp_kineto_waiting(const struct tp_trace *t)
     size_t n = 0;
 
     for (size_t i = 0; i < t->n_members; i++)
-        n += is_waiting(t->members[i]);
+        n += tp_kineto_is_waiting(t->members[i]);
     return n;
 }
 
@@ -146,7 +146,7 @@ static const struct tp_kineto_link *link_of(const struct tp_member *m)
 }
 
 /* As wall time, in whole milliseconds, which is what libkineto takes. */
-static uint64_t to_wall(uint64_t at_ns, struct tp_now now)
+uint64_t tp_kineto_to_wall(uint64_t at_ns, struct tp_now now)
 {
     uint64_t wall_ns = now.wall_ns + (at_ns - now.mono_ns);
 
@@ -161,7 +161,7 @@ static size_t gather(const struct tp_trace *t, struct tp_kineto_rhythm *out)
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_kineto_link *link = link_of(t->members[i]);
 
-        if (is_waiting(t->members[i]) && link != NULL)
+        if (tp_kineto_is_waiting(t->members[i]) && link != NULL)
             out[n++] = link->seen.rhythm;
     }
     return n;
@@ -181,9 +181,10 @@ int tp_kineto_plan(const struct tp_trace *t, struct tp_now now, uint64_t *out,
         return tp_fail(err, TP_ENOMEM, "no memory to plan a start");
     n = gather(t, rhythms);
     if (n > 0)
-        *out = to_wall(tp_kineto_common_start(rhythms, n, now.mono_ns + LEAD_NS,
-                                              warmup_ns(t)),
-                       now);
+        *out =
+            tp_kineto_to_wall(tp_kineto_common_start(rhythms, n, now.mono_ns + LEAD_NS,
+                                                     tp_kineto_warmup_ns(t)),
+                              now);
     free(rhythms);
     return TP_OK;
 }
@@ -196,13 +197,13 @@ static uint64_t end_of(const struct tp_trace *t)
 }
 
 /* Monotonic; a time that has passed gives now. */
-static uint64_t to_mono(uint64_t wall_ns, struct tp_now now)
+uint64_t tp_kineto_to_mono(uint64_t wall_ns, struct tp_now now)
 {
     return wall_ns > now.wall_ns ? now.mono_ns + (wall_ns - now.wall_ns) : now.mono_ns;
 }
 
 /* A member that begins when the common start is too near has one of its own. */
-static void set_times(struct tp_member *m, struct tp_now now)
+void tp_kineto_set_times(struct tp_member *m, struct tp_now now)
 {
     const struct tp_trace *t = m->trace;
     const struct tp_kineto_link *link = link_of(m);
@@ -212,11 +213,12 @@ static void set_times(struct tp_member *m, struct tp_now now)
     part->start_wall_ns = t->start_at_ns;
     if (link != NULL &&
         tp_kineto_next_poll(&link->seen.rhythm, now.mono_ns + LEAD_NS) >
-            tp_kineto_serve_until(to_mono(t->start_at_ns, now), warmup_ns(t)))
-        part->start_wall_ns =
-            to_wall(tp_kineto_common_start(&link->seen.rhythm, 1, now.mono_ns + LEAD_NS,
-                                           warmup_ns(t)),
-                    now);
+            tp_kineto_serve_until(tp_kineto_to_mono(t->start_at_ns, now),
+                                  tp_kineto_warmup_ns(t)))
+        part->start_wall_ns = tp_kineto_to_wall(
+            tp_kineto_common_start(&link->seen.rhythm, 1, now.mono_ns + LEAD_NS,
+                                   tp_kineto_warmup_ns(t)),
+            now);
     part->duration_ms = duration_ms;
     if (end_ns != 0 && part->start_wall_ns + duration_ms * TP_NS_PER_MS > end_ns)
         part->duration_ms = end_ns > part->start_wall_ns
@@ -231,9 +233,10 @@ void tp_kineto_begin(struct tp_trace *t, struct tp_now now)
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
 
-        if (k == NULL || !is_waiting(m) || m->kineto.phase != TP_KINETO_PHASE_NONE)
+        if (k == NULL || !tp_kineto_is_waiting(m) ||
+            m->kineto.phase != TP_KINETO_PHASE_NONE)
             continue;
-        set_times(m, now);
+        tp_kineto_set_times(m, now);
         if (m->kineto.duration_ms < SHORTEST_MS &&
             t->spec.kineto_options.iterations == 0) {
             tp_kineto_settle(m, TP_MEMBER_REFUSED,
@@ -294,7 +297,7 @@ static int write_text(const struct tp_member *m, const struct tp_kineto_link *li
         .folder = tp_str_of(t->engine->kineto->opts.root_dir),
         .start_wall_ms = by_time ? m->kineto.start_wall_ns / TP_NS_PER_MS : 0,
         .duration_ms = by_time ? m->kineto.duration_ms : 0,
-        .warmup_s = warmup_ns(t) / TP_KINETO_SECOND_NS,
+        .warmup_s = tp_kineto_warmup_ns(t) / TP_KINETO_SECOND_NS,
         .iterations = o->iterations,
         .iteration_roundup = o->iteration_roundup,
         .record_shapes = o->record_shapes,
@@ -316,12 +319,13 @@ static int write_text(const struct tp_member *m, const struct tp_kineto_link *li
 
 static struct tp_kineto_order order_of(const struct tp_member *m, struct tp_now now)
 {
-    uint64_t start_ns = to_mono(m->kineto.start_wall_ns, now);
+    uint64_t start_ns = tp_kineto_to_mono(m->kineto.start_wall_ns, now);
     bool by_time = m->trace->spec.kineto_options.iterations == 0;
 
     return (struct tp_kineto_order){
-        .serve_until_ns = by_time ? tp_kineto_serve_until(start_ns, warmup_ns(m->trace))
-                                  : UINT64_MAX / 2,
+        .serve_until_ns =
+            by_time ? tp_kineto_serve_until(start_ns, tp_kineto_warmup_ns(m->trace))
+                    : UINT64_MAX / 2,
         .begin_until_ns = by_time ? start_ns + BEGIN_NS : UINT64_MAX / 2,
     };
 }
@@ -333,8 +337,8 @@ static uint64_t hold_until(const struct tp_member *m, const struct tp_kineto_lin
     if (m->trace->spec.kineto_options.iterations > 0)
         return 0;
     return tp_kineto_hold_until(&link->seen.rhythm,
-                                to_mono(m->kineto.start_wall_ns, now),
-                                warmup_ns(m->trace));
+                                tp_kineto_to_mono(m->kineto.start_wall_ns, now),
+                                tp_kineto_warmup_ns(m->trace));
 }
 
 void tp_kineto_arm(struct tp_member *m, struct tp_now now)
@@ -394,42 +398,4 @@ void tp_kineto_through(struct tp_member *m, struct tp_now now)
                             now.mono_ns - (now.wall_ns - end_wall_ns));
     tp_kineto_table_get(k->table, p->kineto->seen.id, &p->kineto->seen);
     tp_lock_give(&k->lock);
-}
-
-/* Its row may be older than its order: what it was told last was not written yet. So
- * one that waits may have been told, unless it was too early for that. */
-static void resume_member(struct tp_member *m, struct tp_now now)
-{
-    const struct tp_kineto_rhythm usual = {.interval_ns = TP_KINETO_POLL_NS};
-    struct tp_trace *t = m->trace;
-    uint64_t start_ns = to_mono(m->kineto.start_wall_ns, now);
-
-    m->kineto.needs_find = m->kineto.needs_task = true;
-    t->engine->kineto->has_tasks = true;
-    m->kineto.gone_ns = now.mono_ns + TP_KINETO_SILENCE_S * TP_KINETO_SECOND_NS;
-    if (m->state == TP_MEMBER_WAITING)
-        m->is_unsure = t->spec.kineto_options.iterations > 0 ||
-                       now.mono_ns >=
-                           tp_kineto_hold_until(&usual, start_ns, warmup_ns(t));
-    else
-        m->kineto.phase = m->state == TP_MEMBER_ARMED ? TP_KINETO_PHASE_SERVED
-                                                      : TP_KINETO_PHASE_BEGUN;
-}
-
-void tp_kineto_resume(struct tp_trace *t, struct tp_now now)
-{
-    if (t->engine->kineto == NULL)
-        return;
-    t->is_planned = t->session.state == TP_SESSION_PREPARED && t->start_at_ns != 0;
-    if (t->start_at_ns == 0)
-        return;
-    tp_kineto_begin(t, now);
-    for (size_t i = 0; i < t->n_members; i++) {
-        struct tp_member *m = t->members[i];
-
-        if (!is_waiting(m) && !(is_kineto(m) && tp_life_is_awaited(m)))
-            continue;
-        set_times(m, now);
-        resume_member(m, now);
-    }
 }

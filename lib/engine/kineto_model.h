@@ -4,6 +4,7 @@
  *   kineto.c          datagrams in; processes become producers
  *   kineto_arm.c      which can take part, when they start, what they are told
  *   kineto_follow.c   what becomes of those that were told
+ *   kineto_resume.c   what a restart leaves of all that
  *   kineto_tasks.c    what needs files
  *
  * A link is a live process; it outlives neither the process nor the engine. Lock order:
@@ -78,6 +79,21 @@ void tp_kineto_unlink(struct tp_producer *p);
  */
 bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *reason);
 
+/* Whether a member is a Kineto process that waits for its order. */
+bool tp_kineto_is_waiting(const struct tp_member *m);
+
+/* The warm-up of a trace's processes; 0 when they start by iteration. */
+uint64_t tp_kineto_warmup_ns(const struct tp_trace *t);
+
+/* A monotonic time as wall time, in whole milliseconds, which is what libkineto takes,
+ * and back: a wall time that has passed gives now. */
+uint64_t tp_kineto_to_wall(uint64_t at_ns, struct tp_now now);
+uint64_t tp_kineto_to_mono(uint64_t wall_ns, struct tp_now now);
+
+/* Set when a member is to start and for how long, from the start of its trace. One that
+ * begins when the common start is too near has one of its own. */
+void tp_kineto_set_times(struct tp_member *m, struct tp_now now);
+
 /* How many members are Kineto processes that wait for their order. */
 size_t tp_kineto_waiting(const struct tp_trace *t);
 
@@ -96,7 +112,8 @@ int tp_kineto_plan(const struct tp_trace *t, struct tp_now now, uint64_t *out,
  * there. */
 void tp_kineto_begin(struct tp_trace *t, struct tp_now now);
 
-/* After a restart: what was waited for is waited for again. */
+/* After a restart: what was waited for is waited for again, and a start that those who
+ * wait can no longer be told of in time is moved. */
 void tp_kineto_resume(struct tp_trace *t, struct tp_now now);
 
 /* Lay an order down for a member, if it waits for one and its folder is there. */

@@ -110,6 +110,32 @@ void tp_life_postpone(struct tp_trace *t, uint64_t start_at_ns, struct tp_now no
     tp_life_touch(t);
 }
 
+int tp_life_plan(struct tp_trace *t, uint64_t start_at_ns, struct tp_now now,
+                 struct tp_err *err)
+{
+    uint64_t start_ns = now.mono_ns;
+    int rc = TP_OK;
+
+    if (start_at_ns > now.wall_ns)
+        start_ns += start_at_ns - now.wall_ns;
+    if (t->session.state == TP_SESSION_PREPARED)
+        rc = tp_session_set_deadline(
+            &t->session, start_ns > TP_START_LEAD_NS ? start_ns - TP_START_LEAD_NS : 0,
+            TP_SESSION_RECORDING, "the start of the Kineto processes has come", err);
+    else if (t->session.state != TP_SESSION_RECORDING)
+        rc = tp_fail(err, TP_ESTATE, "the trace starts no more");
+    else if (t->spec.duration_ms != 0)
+        rc = tp_session_set_deadline(&t->session,
+                                     start_ns + ms_to_ns(t->spec.duration_ms),
+                                     TP_SESSION_STOPPING,
+                                     "the duration limit was reached", err);
+    if (rc != TP_OK)
+        return rc;
+    t->start_at_ns = start_at_ns;
+    t->is_planned = t->is_planned || t->session.state == TP_SESSION_PREPARED;
+    return TP_OK;
+}
+
 void tp_life_hold(struct tp_trace *t)
 {
     t->job->active = t;

@@ -26,6 +26,16 @@ int tp_life_start_new(struct tp_trace *t, struct tp_now now, struct tp_err *err)
  * planned, at start_at_ns on the server's clock, and its duration ends later. */
 void tp_life_postpone(struct tp_trace *t, uint64_t start_at_ns, struct tp_now now);
 
+/*
+ * The trace is to start at start_at_ns on the server's clock, since Kineto processes
+ * are told so beforehand: PREPARED, it moves shortly before; RECORDING, its duration
+ * counts from there.
+ *
+ * TP_ESTATE  it does neither; nothing changed.
+ */
+int tp_life_plan(struct tp_trace *t, uint64_t start_at_ns, struct tp_now now,
+                 struct tp_err *err);
+
 /* After the rows of a new or loaded active trace are in the store: it holds its job and
  * registry. */
 void tp_life_hold(struct tp_trace *t);

@@ -48,6 +48,20 @@ test('killed when it is armed, before that is written', async (t) => {
   await assertComplete(await again(), trace.id, c);
 });
 
+// The start that was planned passes while nobody is there to tell it.
+test('killed before its request: told afterwards, with a later start', async (t) => {
+  const { first, c, again } = await scene(t, { early: 1 });
+  const trace = await first.createTrace({ stop: { duration_ms: 500 }, kineto: { warmup_ms: 1000 } });
+  await first.kill();
+  assert.deepEqual(c.of('accepted'), []);
+  await until('the planned start has passed', () => Date.now() > Date.parse(trace.start_at));
+  const second = await again();
+  const moved = (await second.get(`/traces/${trace.id}`)).json();
+  assert.equal(moved.matched[0].reason, 'the service restarted: its start was moved');
+  assert.ok(Date.parse(moved.start_at) > Date.now() + 2000);
+  await assertComplete(second, trace.id, c);
+});
+
 test('killed while it waits for its order', async (t) => {
   const { first, c, again } = await scene(t, { early: 1 });
   const trace = await first.createTrace(inTime(20000));

@@ -45,38 +45,92 @@ static void test_one_told_just_before_a_kill_is_followed(void **state)
     assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
     assert_int_equal(rig_restart(r), TP_OK);
     drive(r);
-    expect(r, id, 1, "waiting", "");
+    expect(r, id, 1, "waiting", "the service restarted: its start was moved");
     wait(r, 1 * RIG_S);
-    expect(r, id, 1, "waiting", "");
     report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
     expect(r, id, 1, "armed", "");
-    wait(r, 1 * RIG_S);
-    expect(r, id, 1, "recording", "");
-    wait(r, 1 * RIG_S);
+    wait(r, 3 * RIG_S);
     ask_and_drive(r, 1, BUSY);
+    report(r, id, 1, TP_KINETO_FILE_FOUND, NULL); /* and is kept until it records */
+    wait(r, 10 * RIG_S);
     bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
     rig_expect_outcome(r, id, "complete", "");
 }
 
-/* Likewise, while there is time: a process that has an order throws the second away. */
+/* Likewise, with a start that it can keep: a process that has an order throws the
+ * second away, and what it does by the first one counts. */
 static void test_one_maybe_told_before_a_kill_is_told_again(void **state)
 {
     struct rig *r = *state;
-    char id[TP_TRACE_ID_BYTES], first[8192];
+    char id[TP_TRACE_ID_BYTES];
+    uint64_t start_ms;
 
     ask_and_drive(r, 1, IDLE);
     create(r, id);
     wait(r, 5 * RIG_S);
-    snprintf(first, sizeof(first), "%s", ask(r, 1, IDLE));
+    start_ms = number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=");
     assert_int_equal(rig_restart(r), TP_OK);
     ask_and_drive(r, 1, IDLE);
-    wait(r, 100 * RIG_MS);
-    assert_string_equal(ask(r, 1, IDLE), first);
+    wait(r, 1100 * RIG_MS);
+    assert_true(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=") > start_ms);
     drive(r);
     expect(r, id, 1, "armed", "");
+    report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+    wait(r, 4 * RIG_S);
+    rig_expect_state(r, id, "prepared");
+    report(r, id, 1, TP_KINETO_FILE_FOUND, NULL); /* and is kept until it records */
+    wait(r, 9 * RIG_S);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
 }
 
-static void test_one_not_told_before_a_kill_is_given_up(void **state)
+/* A process that asks for the first time s seconds after the restart, as long after as
+ * one can, takes part. */
+static void expect_a_new_start(struct rig *r, const char *id, uint64_t s)
+{
+    assert_int_equal(rig_restart(r), TP_OK);
+    drive(r);
+    expect(r, id, 1, "waiting", "the service restarted: its start was moved");
+    wait(r, s * RIG_S);
+    assert_string_equal(ask(r, 1, IDLE), "");
+    drive(r);
+    wait(r, 5 * RIG_S);
+    assert_true(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=") >=
+                (r->now.wall_ns + 2 * RIG_S) / RIG_MS);
+    drive(r);
+    expect(r, id, 1, "armed", "");
+    rig_expect_state(r, id, "prepared");
+    wait(r, 9 * RIG_S - s * RIG_S);
+    expect(r, id, 1, "armed", "");
+    report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+    rig_expect_state(r, id, "recording");
+    wait(r, 1 * RIG_S);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+static void test_one_not_told_before_a_kill_is_told_afterwards(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    for (uint64_t down_s = 0; down_s < 40; down_s += 13) {
+        print_message("killed for %d s\n", (int)down_s);
+        ask_and_drive(r, 1, IDLE);
+        create(r, id);
+        wait(r, 4 * RIG_S);
+        r->now.mono_ns += down_s * RIG_S;
+        r->now.wall_ns += down_s * RIG_S;
+        expect_a_new_start(r, id, down_s % 2 == 0 ? 5 : 0);
+        wait(r, 40 * RIG_S);
+    }
+}
+
+/* Twice, too: the second service plans from its own restart. */
+static void test_a_second_kill_moves_the_start_again(void **state)
 {
     struct rig *r = *state;
     char id[TP_TRACE_ID_BYTES];
@@ -85,11 +139,94 @@ static void test_one_not_told_before_a_kill_is_given_up(void **state)
     create(r, id);
     wait(r, 4 * RIG_S);
     assert_int_equal(rig_restart(r), TP_OK);
-    wait(r, 5 * RIG_S);
+    wait(r, 8 * RIG_S);
+    expect_a_new_start(r, id, 5);
+}
+
+/* Who was told keeps to what it was told, and the others begin as soon as they can. */
+static void test_only_who_waits_is_told_a_new_start(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
     ask_and_drive(r, 1, IDLE);
-    wait(r, 5 * RIG_S);
-    ask_and_drive(r, 1, IDLE);
+    wait(r, 2 * RIG_S);
+    ask_and_drive(r, 2, IDLE);
+    create(r, id);
     wait(r, 3 * RIG_S);
+    ask_and_drive(r, 1, IDLE);
+    wait(r, 1100 * RIG_MS);
+    assert_int_equal(rig_restart(r), TP_OK);
+    drive(r);
+    expect(r, id, 1, "armed", "");
+    expect(r, id, 2, "waiting", "the service restarted: its start was moved");
+    ask_and_drive(r, 2, IDLE);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 2, IDLE)[0], '\0');
+    drive(r);
+    expect(r, id, 2, "armed", "");
+    report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+    expect(r, id, 1, "flushing", "collecting");
+    wait(r, 9 * RIG_S);
+    rig_expect_state(r, id, "recording");
+    report(r, id, 2, TP_KINETO_FILE_BEGUN, NULL);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    bring_file(r, id, 2);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+/* A start by hand: the trace records before its processes do. */
+static void test_a_start_by_hand_is_moved_with_its_end(void **state)
+{
+    const struct tp_trace_request request = {.start = TP_START_MANUAL,
+                                             .stop_duration_ms = 1000,
+                                             .kineto_json =
+                                                 rig_str("{\"warmup_ms\":0}")};
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    assert_int_equal(tp_engine_trace_start(r->engine, rig_str(id), rig_str("by hand"),
+                                           r->now, NULL, NULL, &r->err),
+                     TP_OK);
+    drive(r);
+    rig_expect_state(r, id, "recording");
+    wait(r, 4 * RIG_S);
+    assert_int_equal(rig_restart(r), TP_OK);
+    drive(r);
+    ask_and_drive(r, 1, IDLE);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    drive(r);
+    wait(r, 8 * RIG_S + 100 * RIG_MS);
+    rig_expect_state(r, id, "recording");
+    report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+    expect(r, id, 1, "recording", "");
+    wait(r, 1 * RIG_S);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+/* A trace of yesterday does not begin today. */
+static void test_a_start_that_passed_long_ago_is_not_moved(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 4 * RIG_S);
+    r->now.mono_ns += 24 * 3600 * RIG_S;
+    r->now.wall_ns += 24 * 3600 * RIG_S;
+    assert_int_equal(rig_restart(r), TP_OK);
+    for (int i = 0; i < 4; i++) {
+        ask_and_drive(r, 1, IDLE);
+        wait(r, 5 * RIG_S);
+    }
     expect(r, id, 1, "lost",
            "no file: the service restarted, maybe before it was told");
     rig_expect_outcome(r, id, "empty", NULL);
@@ -177,7 +314,11 @@ int main(void)
         TEST(test_a_restart_goes_on_collecting),
         TEST(test_one_told_just_before_a_kill_is_followed),
         TEST(test_one_maybe_told_before_a_kill_is_told_again),
-        TEST(test_one_not_told_before_a_kill_is_given_up),
+        TEST(test_one_not_told_before_a_kill_is_told_afterwards),
+        TEST(test_a_second_kill_moves_the_start_again),
+        TEST(test_only_who_waits_is_told_a_new_start),
+        TEST(test_a_start_by_hand_is_moved_with_its_end),
+        TEST(test_a_start_that_passed_long_ago_is_not_moved),
         TEST(test_a_file_of_a_process_that_ended_meanwhile_is_found),
         TEST(test_one_that_ended_meanwhile_without_a_file_is_lost),
         TEST(test_one_that_never_asks_again_is_lost),

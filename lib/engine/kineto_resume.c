@@ -1,0 +1,115 @@
+/*
+ * kineto_resume.c - the Kineto processes of a trace, when the service was killed.
+ *
+ * The rows know who takes part, when the start is, and, a second late, who was told. A
+ * process that waits by its row may have been told just before. It is told again: one
+ * that has a request throws a second one away, and its file is taken whichever it
+ * follows.
+ *
+ * Nobody knows how the processes ask: each has to ask once to be known, and then once
+ * more to be told. When the start is too near for that it is moved for those who wait,
+ * and for the trace, unless others have begun by then. Who has been told keeps to the
+ * old one. The lost alternative, to wait for signs of who was told and then to plan
+ * anew, starts no sooner, since the same two requests have to come.
+ */
+#include <stdio.h>
+
+#include "engine/kineto_model.h"
+#include "engine/life.h"
+#include "engine/persist.h"
+
+/* Beside the two requests: libkineto asks up to 5.12 s after a service is back. */
+#define SLACK_NS TP_KINETO_SECOND_NS
+
+static bool is_kineto(const struct tp_member *m)
+{
+    return strcmp(m->who.kind, "kineto") == 0;
+}
+
+static bool is_told(const struct tp_member *m)
+{
+    return m->state != TP_MEMBER_WAITING && tp_life_is_awaited(m);
+}
+
+/* Whether a process can have been told of that start, or is to be told very soon. */
+static bool is_near(const struct tp_trace *t, struct tp_now now)
+{
+    const struct tp_kineto_rhythm usual = {.interval_ns = TP_KINETO_POLL_NS};
+
+    return now.mono_ns >= tp_kineto_hold_until(&usual,
+                                               tp_kineto_to_mono(t->start_at_ns, now),
+                                               tp_kineto_warmup_ns(t));
+}
+
+/* Whether the start is no use to anybody who waits, and moving it harms nobody. */
+static bool is_to_be_moved(const struct tp_trace *t, struct tp_now now)
+{
+    uint64_t most_ns = t->engine->limits.trace_prepared_ms * TP_NS_PER_MS;
+    bool has_told = false;
+
+    for (size_t i = 0; i < t->n_members; i++)
+        has_told = has_told || is_told(t->members[i]);
+    return t->spec.kineto_options.iterations == 0 && tp_kineto_waiting(t) > 0 &&
+           is_near(t, now) && (t->is_planned || !has_told) &&
+           t->session.state <= TP_SESSION_RECORDING &&
+           now.wall_ns < t->start_at_ns + most_ns;
+}
+
+static void move_start(struct tp_trace *t, struct tp_now now)
+{
+    uint64_t answered_ns = now.mono_ns + 2 * TP_KINETO_POLL_NS + SLACK_NS;
+    uint64_t start_ns = tp_kineto_safe_start(answered_ns, tp_kineto_warmup_ns(t));
+    struct tp_err ignored;
+
+    if (tp_life_plan(t, tp_kineto_to_wall(start_ns, now), now, &ignored) != TP_OK)
+        return;
+    tp_persist_deadline(t, now);
+    tp_life_touch(t);
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+
+        if (!tp_kineto_is_waiting(m))
+            continue;
+        snprintf(m->reason, sizeof(m->reason),
+                 "the service restarted: its start was moved");
+        m->is_dirty = true;
+        t->has_member_news = true;
+    }
+}
+
+static void resume_member(struct tp_member *m, bool may_be_told, struct tp_now now)
+{
+    m->kineto.needs_find = m->kineto.needs_task = true;
+    m->trace->engine->kineto->has_tasks = true;
+    m->kineto.gone_ns = now.mono_ns + TP_KINETO_SILENCE_S * TP_KINETO_SECOND_NS;
+    if (m->state == TP_MEMBER_WAITING)
+        m->is_unsure = may_be_told;
+    else
+        m->kineto.phase = m->state == TP_MEMBER_ARMED ? TP_KINETO_PHASE_SERVED
+                                                      : TP_KINETO_PHASE_BEGUN;
+}
+
+void tp_kineto_resume(struct tp_trace *t, struct tp_now now)
+{
+    bool may_be_told;
+
+    if (t->engine->kineto == NULL)
+        return;
+    t->is_planned = t->session.state == TP_SESSION_PREPARED && t->start_at_ns != 0;
+    if (t->start_at_ns == 0)
+        return;
+    may_be_told = t->spec.kineto_options.iterations > 0 || is_near(t, now);
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (is_kineto(t->members[i]) && is_told(t->members[i]))
+            tp_kineto_set_times(t->members[i], now); /* from the old start */
+    }
+    if (is_to_be_moved(t, now))
+        move_start(t, now);
+    tp_kineto_begin(t, now);
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tp_member *m = t->members[i];
+
+        if (tp_kineto_is_waiting(m) || (is_kineto(m) && is_told(m)))
+            resume_member(m, may_be_told, now);
+    }
+}
