@@ -363,7 +363,9 @@ static void find_folder(struct tp_kineto_collector *c,
     struct watch *w = NULL;
 
     check_home(c);
-    if (tp_kineto_folder_owner(c->home_fd, task->folder, &found.uid, &found.gid)) {
+    if (tp_kineto_folder_owner(c->home_fd, task->folder,
+                               task->has_uid ? &task->uid : NULL, &found.uid,
+                               &found.gid)) {
         w = watch_folder(c, &found);
         if (w == NULL)
             return;

@@ -11,9 +11,10 @@
 #include "base/err.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define HOME_MODE 0711  /* others go through it, and neither list nor write */
-#define OWN_MODE 0700   /* of a process of our user, or when we may give it away */
-#define OTHER_MODE 0733 /* of another user's: it makes files, and lists none */
+#define HOME_MODE 0711 /* others go through it, and neither list nor write */
+#define OWN_MODE 0700  /* of a process of our user, or when we may give it away */
+/* Of another user's: it makes files, and lists none, and nobody removes its files. */
+#define OTHER_MODE 01733
 #define COMPLETE ".json"
 #define BEGUN ".tmp"
 #define TIDY_ROUNDS 64 /* of TP_KINETO_FOLDER_NAMES_MAX names, at the start */
@@ -141,14 +142,18 @@ fail:
     return err == NULL ? TP_EIO : err->code;
 }
 
-bool tp_kineto_folder_owner(int home_fd, const char *name, uint32_t *uid, uint32_t *gid)
+bool tp_kineto_folder_owner(int home_fd, const char *name, const uint32_t *made_for,
+                            uint32_t *uid, uint32_t *gid)
 {
     struct stat st;
+    bool is_open; /* to everybody, so that it does not tell for whom it was made */
 
-    if (fstatat(home_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode) ||
-        (st.st_mode & 0777) == OTHER_MODE)
+    if (fstatat(home_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
         return false;
-    *uid = st.st_uid;
+    is_open = (st.st_mode & S_IWOTH) != 0;
+    if (is_open && (made_for == NULL || st.st_uid != geteuid()))
+        return false;
+    *uid = is_open ? *made_for : st.st_uid;
     *gid = st.st_gid;
     return true;
 }

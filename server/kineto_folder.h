@@ -59,13 +59,14 @@ int tp_kineto_folder_make(int home_fd, const char *name, uint32_t uid, uint32_t 
 /*
  * Find out for whom a folder was made that may be there from before.
  *
+ * made_for  the user, if that was written down; NULL = it was not. One that we, not
+ *           being root, have made for another user tells it by nothing else.
  * uid, gid  set when it is known.
  *
- * Returns whether it is: not when there is none, or when it is one that we, not being
- * root, have made for another user.
+ * Returns whether it is; not when there is none.
  */
-bool tp_kineto_folder_owner(int home_fd, const char *name, uint32_t *uid,
-                            uint32_t *gid);
+bool tp_kineto_folder_owner(int home_fd, const char *name, const uint32_t *made_for,
+                            uint32_t *uid, uint32_t *gid);
 
 /* Whether the name still leads to the folder that was made. */
 bool tp_kineto_folder_is_there(int home_fd, const char *name, int fd);

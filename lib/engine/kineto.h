@@ -79,7 +79,8 @@ struct tp_kineto_task {
     enum tp_kineto_task_kind kind;
     uint64_t target;   /* DESCRIBE */
     int32_t pid;       /* in our namespace; 0 = not visible */
-    uint32_t uid, gid; /* not of FIND, whose folder has an owner */
+    uint32_t uid, gid;
+    bool has_uid; /* of FIND, whose folder may have an owner; gid is not known */
     /* Of the two others: */
     char trace_id[TP_TRACE_ID_BYTES];
     char producer_id[TP_TRACE_ID_BYTES];

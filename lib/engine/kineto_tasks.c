@@ -38,7 +38,9 @@ static bool task_of(struct tp_member *m, struct tp_kineto_task *out)
     if (m->kineto.needs_find) {
         m->kineto.needs_find = false;
         *out = (struct tp_kineto_task){.kind = TP_KINETO_TASK_FIND,
-                                       .pid = m->who.pid > 0 ? (int32_t)m->who.pid : 0};
+                                       .pid = m->who.pid > 0 ? (int32_t)m->who.pid : 0,
+                                       .uid = m->uid,
+                                       .has_uid = m->has_uid};
         snprintf(out->process, sizeof(out->process), "%s", m->who.process);
         return true;
     }

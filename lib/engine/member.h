@@ -69,6 +69,8 @@ struct tp_member {
     bool has_clock;
     int64_t clock_offset_ns;
     uint64_t clock_error_ns;
+    bool has_uid;  /* uid is known: a Kineto process */
+    uint32_t uid;  /* who may have written its file */
     bool is_dirty; /* differs from its row */
     struct tp_kineto_part kineto;
 };

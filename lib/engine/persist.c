@@ -175,6 +175,7 @@ static int put_member(struct tp_engine *e, const struct tp_member *m,
         .has_clock = m->has_clock,
         .clock_offset_ns = m->clock_offset_ns,
         .clock_error_ns = m->clock_error_ns,
+        .uid = m->has_uid ? (int64_t)m->uid : -1,
     };
     int rc = tp_type_counts_write(&m->types, &types, err);
 

@@ -235,6 +235,8 @@ static int load_member(const struct tp_row_member *row, struct tp_err *err, void
     m->has_clock = row->has_clock;
     m->clock_offset_ns = row->clock_offset_ns;
     m->clock_error_ns = row->clock_error_ns;
+    m->has_uid = row->uid >= 0 && row->uid < UINT32_MAX;
+    m->uid = m->has_uid ? (uint32_t)row->uid : 0;
     m->is_dirty = false;
     return TP_OK;
 }

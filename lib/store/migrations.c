@@ -73,11 +73,14 @@ static const char version_3[] =
     "ALTER TABLE producers ADD COLUMN process TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE members ADD COLUMN process TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE streams ADD COLUMN process TEXT NOT NULL DEFAULT '';";
+
+static const char version_4[] =
+    "ALTER TABLE members ADD COLUMN uid INTEGER NOT NULL DEFAULT -1;";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
-    static const char *const steps[] = {version_1, version_2, version_3};
+    static const char *const steps[] = {version_1, version_2, version_3, version_4};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

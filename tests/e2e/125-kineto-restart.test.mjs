@@ -21,6 +21,14 @@ async function scene(t, knobs) {
   return { first, c, again };
 }
 
+// Runs a program as another user, also one that this user could not get at by its path.
+const AS_65533 = ['python3', '-c', `
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.setgroups([]); os.setresgid(65533, 65533, 65533); os.setresuid(65533, 65533, 65533)
+os.execve(fd, sys.argv[1:], os.environ)
+`];
+
 const stateOf = async (server, id) => (await server.get(`/traces/${id}`)).json().matched[0]?.state;
 
 async function assertComplete(server, id, c) {
@@ -77,4 +85,22 @@ test('killed, and its process has ended meanwhile', async (t) => {
   await first.kill();
   await c.ended;
   await assertComplete(await again(), trace.id, c);
+});
+
+// Nothing about the folder tells whose it is: everybody may write into it.
+test('a service that is not root, killed, and the process of another user has ended', { skip: process.getuid() !== 0 && 'needs root to be two other users' }, async (t) => {
+  const dir = fs.mkdtempSync('/tmp/tpk-'); // which others can go through
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  fs.chmodSync(dir, 0o711);
+  for (const name of ['data', 'files']) { fs.mkdirSync(`${dir}/${name}`, { mode: 0o711 }); fs.chownSync(`${dir}/${name}`, 65533, 65533); }
+  const options = { dataDir: `${dir}/data`, args: ['--kineto-allow-uid', '65534'], through: AS_65533, kineto: { name: `tp-e2e-${process.pid}-user`, traceDir: `${dir}/files` } };
+  const first = await serveKineto(t, options);
+  const c = clients(t, first, { 'interval-ms': 1000, early: 1, 'ends-with-file': 1, uid: 65534 });
+  await producers(first, 1);
+  await until('its rhythm is known', () => c.of('poll').length >= 3);
+  const trace = await first.createTrace(inTime());
+  await until('it is armed', async () => (await stateOf(first, trace.id)) === 'armed');
+  await first.kill();
+  await c.ended;
+  await assertComplete(await serveKineto(t, options), trace.id, c);
 });

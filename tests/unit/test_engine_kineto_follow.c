@@ -261,6 +261,8 @@ static void test_a_file_of_a_process_that_ended_meanwhile_is_found(void **state)
     assert_int_equal(task.pid, 101);
     assert_string_equal(task.trace_id, id);
     assert_true(strncmp(task.folder, id, strlen(id)) == 0);
+    assert_true(task.has_uid); /* nobody can ask the process any more */
+    assert_int_equal(task.uid, 7);
     wait(r, 1 * RIG_S);
     bring_file(r, id, 1);
     wait(r, 2 * RIG_S);

@@ -180,6 +180,33 @@ static void test_only_plain_files_of_the_process_are_opened(void **state)
     refuse(p, "fifo", getuid(), TP_EDENIED, "no plain file");
 }
 
+/* A folder tells for whom it was made by its owner, unless everybody may write there:
+ * then it has to be known, and is believed of our own folders only. */
+static void test_whose_a_folder_is_can_be_told_after_a_restart(void **state)
+{
+    struct place *p = *state;
+    const uint32_t made_for = 4711;
+    uint32_t uid = 0, gid = 0;
+
+    assert_true(tp_kineto_folder_owner(p->home_fd, "one", NULL, &uid, &gid));
+    assert_int_equal(uid, getuid());
+    assert_true(tp_kineto_folder_owner(p->home_fd, "one", &made_for, &uid, &gid));
+    assert_int_equal(uid, getuid());
+    assert_int_equal(fchmod(p->fd, 01733), 0);
+    uid = 1;
+    assert_false(tp_kineto_folder_owner(p->home_fd, "one", NULL, &uid, &gid));
+    assert_int_equal(uid, 1);
+    assert_true(tp_kineto_folder_owner(p->home_fd, "one", &made_for, &uid, &gid));
+    assert_int_equal(uid, made_for);
+    assert_false(tp_kineto_folder_owner(p->home_fd, "none", &made_for, &uid, &gid));
+    if (geteuid() == 0) {
+        assert_int_equal(fchown(p->fd, 4712, 0), 0);
+        assert_int_equal(fchmod(p->fd, 01733), 0);
+        assert_false(tp_kineto_folder_owner(p->home_fd, "one", &made_for, &uid, &gid));
+        assert_int_equal(fchown(p->fd, 0, 0), 0);
+    }
+}
+
 static bool wants_nothing(void *arg, const char *name)
 {
     (void)arg;
@@ -318,6 +345,7 @@ int main(void)
         TEST(test_a_home_in_somebody_elses_folder_is_refused),
         TEST(test_a_look_tells_begun_from_complete),
         TEST(test_only_plain_files_of_the_process_are_opened),
+        TEST(test_whose_a_folder_is_can_be_told_after_a_restart),
         TEST(test_what_a_crash_left_is_removed),
         TEST(test_folders_and_links_in_a_folder_are_removed_too),
         TEST(test_a_link_in_place_of_a_folder_is_seen_and_removed),

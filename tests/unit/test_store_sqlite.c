@@ -370,7 +370,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 4);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -388,7 +388,8 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     sqlite3_close(db);
 }
 
-/* A member that an older version has written has no counts by type, and no process. */
+/* A member that an older version has written has no counts by type, no process, and no
+ * user. */
 static void test_members_of_version_1_have_no_counts_by_type(void **state)
 {
     size_t n;
@@ -413,12 +414,12 @@ static void test_members_of_version_1_have_no_counts_by_type(void **state)
     if (sqlite3_exec(db, row, NULL, NULL, &why) != SQLITE_OK)
         fail_msg("%s", why);
     assert_int_equal(tp_migrations_run(db, known, n, NULL), TP_OK);
-    assert_int_equal(sqlite3_prepare_v2(db,
-                                        "SELECT type_counts || process FROM members",
-                                        -1, &stmt, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT type_counts || process || uid FROM members", -1,
+                           &stmt, NULL),
+        SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "");
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "-1");
     sqlite3_finalize(stmt);
     sqlite3_close(db);
 }
