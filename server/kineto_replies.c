@@ -117,7 +117,14 @@ static enum tp_kineto_sent send_on(int fd, struct tp_str bytes)
                    bytes.len);
 }
 
-/* From a socket that is made for it, and kept if the process is known. */
+/* Whether the process is there and only a socket for it could not be made. */
+static bool can_be_spared(int why)
+{
+    return why != ECONNREFUSED && why != ENOENT && why != EADDRNOTAVAIL;
+}
+
+/* From a socket that is made for it, and kept if the process is known. A stranger has
+ * one, too, for the moment: those who do not read would fill a shared one for all. */
 static enum tp_kineto_sent send_anew(struct tp_kineto_replies *r,
                                      const struct tp_kineto_peer *peer,
                                      struct tp_str bytes, bool is_known,
@@ -127,7 +134,7 @@ static enum tp_kineto_sent send_anew(struct tp_kineto_replies *r,
     int fd = tp_kineto_reply_open(listener, peer);
     enum tp_kineto_sent sent;
 
-    if (fd < 0 && listener->dir[0] == '\0' && errno != ECONNREFUSED)
+    if (fd < 0 && can_be_spared(errno))
         return outcome(tp_kineto_socket_send(listener, peer, bytes.ptr, bytes.len),
                        bytes.len);
     if (fd < 0)
@@ -143,7 +150,6 @@ enum tp_kineto_sent tp_kineto_replies_send(struct tp_kineto_replies *r,
                                            struct tp_str bytes, bool is_known,
                                            uint64_t now_ns)
 {
-    struct tp_kineto_socket *listener = &r->sockets[peer->listener];
     const struct reply_socket *s = find(r, peer, now_ns);
     char key[KEY_BYTES];
 
@@ -153,9 +159,6 @@ enum tp_kineto_sent tp_kineto_replies_send(struct tp_kineto_replies *r,
         if (sent != TP_KINETO_SENT_GONE)
             return sent;
         drop(r, key, make_key(peer, key)); /* another one may have the address now */
-    } else if (!is_known && listener->dir[0] == '\0') {
-        return outcome(tp_kineto_socket_send(listener, peer, bytes.ptr, bytes.len),
-                       bytes.len);
     }
     return send_anew(r, peer, bytes, is_known, now_ns);
 }

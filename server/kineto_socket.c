@@ -127,6 +127,45 @@ static void find_real(struct tp_kineto_socket *s)
     free(real);
 }
 
+/* Bind a socket that answers to a name of its own. dir as the process writes it. Returns
+ * false with errno. */
+static bool bind_reply(struct tp_kineto_socket *s, int fd, const char *dir)
+{
+    struct sockaddr_un own;
+    char name[128];
+    socklen_t len;
+
+    snprintf(name, sizeof(name), "%s_reply_%d_%llu", s->name, (int)getpid(),
+             (unsigned long long)++s->n_replies);
+    if (*dir != '\0' && strlen(dir) + 1 + strlen(name) >= sizeof(own.sun_path)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    len = address(dir, name, &own);
+    return bind(fd, (const struct sockaddr *)&own, len) == 0;
+}
+
+/* For each way in which a process usually writes the directory; as far as that goes. */
+static void open_spares(struct tp_kineto_socket *s)
+{
+    bool has_real = *s->real != '\0' && strcmp(s->real, s->dir) != 0;
+
+    for (int i = 0; i < TP_KINETO_SPARES; i++) {
+        char dir[sizeof(s->dir) + 1];
+
+        s->spares[i] = -1;
+        if (*s->dir == '\0' || (i >= TP_KINETO_SPARES / 2 && !has_real))
+            continue;
+        snprintf(dir, sizeof(dir), "%s%s", i < TP_KINETO_SPARES / 2 ? s->dir : s->real,
+                 i % 2 == 0 ? "" : "/");
+        s->spares[i] = make();
+        if (s->spares[i] >= 0 && !bind_reply(s, s->spares[i], dir)) {
+            close(s->spares[i]);
+            s->spares[i] = -1;
+        }
+    }
+}
+
 int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
                           struct tp_kineto_socket *out, struct tp_err *err)
 {
@@ -157,6 +196,7 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
         close(s.fd);
         return rc;
     }
+    open_spares(&s);
     *out = s;
     return TP_OK;
 }
@@ -167,6 +207,11 @@ void tp_kineto_socket_close(struct tp_kineto_socket *s)
         return;
     tp_kineto_reply_close(s, s->fd);
     s->fd = -1;
+    for (int i = 0; i < TP_KINETO_SPARES; i++) {
+        if (s->spares[i] >= 0)
+            tp_kineto_reply_close(s, s->spares[i]);
+        s->spares[i] = -1;
+    }
     if (s->tidying != NULL)
         closedir(s->tidying);
     s->tidying = NULL;
@@ -218,22 +263,6 @@ bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
     return false;
 }
 
-/* The address of an answering socket: in the directory as the process writes it, since
- * libkineto compares the text. */
-static socklen_t reply_address(const struct tp_kineto_socket *s,
-                               const struct tp_kineto_peer *peer, const char *name,
-                               struct sockaddr_un *out)
-{
-    char dir[TP_KINETO_ADDRESS_BYTES + 1];
-
-    if (*s->dir == '\0')
-        return address("", name, out);
-    snprintf(dir, sizeof(dir), "%.*s", (int)peer_dir(peer), peer->address);
-    if (strlen(dir) + 1 + strlen(name) >= sizeof(out->sun_path))
-        return 0;
-    return address(dir, name, out);
-}
-
 /* Whether fd is connected to that very socket: in a directory that others may write to,
  * its path can by now lead to a socket of somebody else. */
 static bool is_connected_to(int fd, const struct sockaddr_un *wanted, socklen_t len)
@@ -247,9 +276,9 @@ static bool is_connected_to(int fd, const struct sockaddr_un *wanted, socklen_t 
 
 int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer *peer)
 {
-    struct sockaddr_un own, theirs;
+    struct sockaddr_un theirs;
     socklen_t len = peer_address(peer, &theirs);
-    char name[128];
+    char dir[TP_KINETO_ADDRESS_BYTES + 1] = "";
     int fd = make();
     int saved;
 
@@ -260,13 +289,11 @@ int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer
     } else if (!is_connected_to(fd, &theirs, len)) {
         errno = EADDRNOTAVAIL;
     } else {
-        snprintf(name, sizeof(name), "%s_reply_%d_%llu", s->name, (int)getpid(),
-                 (unsigned long long)++s->n_replies);
-        len = reply_address(s, peer, name, &own);
-        if (len > 0 && bind(fd, (const struct sockaddr *)&own, len) == 0)
+        /* In the directory as the process writes it: libkineto compares the text. */
+        if (*s->dir != '\0')
+            snprintf(dir, sizeof(dir), "%.*s", (int)peer_dir(peer), peer->address);
+        if (bind_reply(s, fd, dir))
             return fd;
-        if (len == 0)
-            errno = ENAMETOOLONG;
     }
     saved = errno;
     close(fd);
@@ -285,18 +312,44 @@ void tp_kineto_reply_close(const struct tp_kineto_socket *s, int fd)
     close(fd);
 }
 
+/* The spare socket in the directory as the process writes it, or -1. */
+static int spare_of(const struct tp_kineto_socket *s, const struct tp_kineto_peer *peer)
+{
+    size_t n = peer_dir(peer);
+
+    for (int i = 0; i < TP_KINETO_SPARES; i++) {
+        struct sockaddr_un own = {0};
+        socklen_t len = sizeof(own);
+        const char *slash;
+
+        if (s->spares[i] < 0 ||
+            getsockname(s->spares[i], (struct sockaddr *)&own, &len) != 0)
+            continue;
+        slash = strrchr(own.sun_path, '/');
+        if (slash != NULL && (size_t)(slash - own.sun_path) == n &&
+            memcmp(own.sun_path, peer->address, n) == 0)
+            return s->spares[i];
+    }
+    return -1;
+}
+
 long tp_kineto_socket_send(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer, const void *p, size_t n)
 {
     struct sockaddr_un to;
     socklen_t len = peer_address(peer, &to);
+    int fd = s->dir[0] == '\0' ? -1 : spare_of(s, peer);
 
-    if (s->dir[0] != '\0') {
-        errno = EAGAIN; /* see is_connected_to() */
+    if (s->dir[0] == '\0')
+        return sendto(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+                      (const struct sockaddr *)&to, len);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, len) != 0)
+        return -1;
+    if (fd < 0 || !is_connected_to(fd, &to, len)) {
+        errno = EADDRNOTAVAIL;
         return -1;
     }
-    return sendto(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL,
-                  (const struct sockaddr *)&to, len);
+    return send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 uint64_t tp_kineto_unread_bytes(int fd)

@@ -29,6 +29,8 @@ struct tp_kineto_misfit {
 };
 
 #define TP_KINETO_MISFITS_MAX 8
+#define TP_KINETO_SPARES \
+    4 /* its directory and the real one, with a slash behind or not */
 
 /* Plain data: one listening socket. */
 struct tp_kineto_socket {
@@ -39,6 +41,7 @@ struct tp_kineto_socket {
     char real[64];   /* likewise without links; "" when that is too long */
     struct tp_kineto_misfit *misfit; /* borrowed; NULL = nobody is told */
     uint64_t n_replies;              /* names given to answering sockets */
+    int spares[TP_KINETO_SPARES];    /* bound, in a directory; -1 = none */
     void *tidying; /* where tp_kineto_socket_tidy() is; NULL = nowhere */
 };
 
@@ -77,8 +80,13 @@ int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer
 /* Close it, and remove its path. */
 void tp_kineto_reply_close(const struct tp_kineto_socket *s, int fd);
 
-/* Send from the listening socket itself, when there is no other; only from an abstract
- * one. Returns as sendto(2). */
+/*
+ * Send from a socket that is there from the beginning, when no other can be had: there
+ * are no descriptors left, or no room in the directory. It is shared, and those who do
+ * not read fill it. A process that writes the directory in an odd way has none.
+ *
+ * Returns as send(2).
+ */
 long tp_kineto_socket_send(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer, const void *p, size_t n);
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ struct place {
     struct tp_kineto_socket sockets[2]; /* a name, and a directory */
     struct tp_kineto_replies *replies;
     unsigned n_clients;
+    bool has_slash; /* clients write the directory with one at its end */
 };
 
 static int set_up(void **state)
@@ -63,8 +65,8 @@ static int open_client(struct place *p, uint32_t listener, struct tp_kineto_peer
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int n = snprintf(a.sun_path + (listener == 0), sizeof(a.sun_path) - 1,
-                     "%s/dynoconfigclient-%d-%u", listener == 0 ? "" : p->dir,
-                     (int)getpid(), ++p->n_clients);
+                     "%s%s/dynoconfigclient-%d-%u", listener == 0 ? "" : p->dir,
+                     p->has_slash ? "/" : "", (int)getpid(), ++p->n_clients);
 
     n += listener == 0 ? 2 : 1;
     assert_int_equal(bind(fd, (struct sockaddr *)&a, (socklen_t)head + (socklen_t)n),
@@ -172,6 +174,63 @@ static void test_one_that_does_not_read_keeps_nobody_waiting(void **state)
     close(client);
 }
 
+/* Nor a stranger who does not read, in as many sockets as it likes, other strangers. */
+static void test_strangers_that_do_not_read_keep_no_stranger_waiting(void **state)
+{
+    struct place *p = *state;
+    int clients[600];
+    size_t n_clients = sizeof(clients) / sizeof(clients[0]);
+
+    for (uint32_t listener = 0; listener < 2; listener++) {
+        struct tp_kineto_peer peer;
+        int client;
+
+        for (size_t i = 0; i < n_clients; i++) {
+            clients[i] = open_client(p, listener, &peer);
+            for (int k = 0; k < 5; k++)
+                say(p, &peer, false, 1);
+        }
+        client = open_client(p, listener, &peer);
+        if (say(p, &peer, false, 1) != TP_KINETO_SENT)
+            fail_msg("listener %u", (unsigned)listener);
+        expect_read_from(client, &p->sockets[listener]);
+        close(client);
+        for (size_t i = 0; i < n_clients; i++)
+            close(clients[i]);
+    }
+}
+
+/* Known or not, and with a slash behind the directory: there is always an answer. */
+static void test_without_descriptors_all_are_answered(void **state)
+{
+    struct place *p = *state;
+    struct rlimit before, none = {0};
+    struct tp_kineto_peer peers[6];
+    int clients[6];
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none.rlim_max = before.rlim_max;
+    for (unsigned i = 0; i < 6; i++) {
+        p->has_slash = i >= 4;
+        clients[i] = open_client(p, i % 2 == 1 || i >= 4, &peers[i]);
+    }
+    p->has_slash = false;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (unsigned i = 0; i < 12; i++) {
+        enum tp_kineto_sent sent = say(p, &peers[i % 6], i % 4 >= 2, 1);
+
+        if (sent != TP_KINETO_SENT)
+            fail_msg("client %u: %d", i % 6, (int)sent);
+        expect_read_from(clients[i % 6], &p->sockets[peers[i % 6].listener]);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(tp_kineto_replies_count(p->replies), 0);
+    for (unsigned i = 0; i < 6; i++) {
+        close(clients[i]);
+        assert_int_not_equal(say(p, &peers[i], false, 1), TP_KINETO_SENT);
+    }
+}
+
 static void test_one_that_has_ended_is_gone_and_its_socket_too(void **state)
 {
     struct place *p = *state;
@@ -258,6 +317,8 @@ int main(void)
         TEST(test_a_stranger_is_answered_and_keeps_none),
         TEST(test_there_are_never_more_than_allowed),
         TEST(test_one_that_does_not_read_keeps_nobody_waiting),
+        TEST(test_strangers_that_do_not_read_keep_no_stranger_waiting),
+        TEST(test_without_descriptors_all_are_answered),
         TEST(test_one_that_has_ended_is_gone_and_its_socket_too),
         TEST(test_another_one_with_the_same_address_is_answered_at_once),
         TEST(test_what_is_not_used_is_closed),
