@@ -3,14 +3,35 @@
  */
 #include "api/rest_meta.h"
 
+#include <stdio.h>
+
 #include "api/answer.h"
 #include "api/problem.h"
 #include "api/service.h"
 #include "engine/engine.h"
+#include "engine/kineto.h"
 
 void tp_rest_health(struct tp_call *call)
 {
     tp_answer_fixed(call, 200, "application/json", tp_str_of("{\"status\":\"ok\"}\n"));
+}
+
+/* What does not keep the service from its work, but somebody else from theirs. */
+static void answer_ready(struct tp_call *call)
+{
+    char why[160], text[240];
+    struct tp_json_out o;
+
+    tp_engine_kineto_files(call->service->engine, why, sizeof(why));
+    tp_answer_open(call, 200, &o);
+    tp_json_out_text(&o, "status", "ready");
+    if (*why != '\0') {
+        snprintf(text, sizeof(text), "no Kineto process can be traced: %s", why);
+        tp_json_out_array(&o, "degraded");
+        tp_json_out_text(&o, NULL, text);
+        tp_json_out_close_array(&o);
+    }
+    tp_answer_close(call, &o);
 }
 
 void tp_rest_readiness(struct tp_call *call)
@@ -23,8 +44,7 @@ void tp_rest_readiness(struct tp_call *call)
     if (rc == TP_OK)
         rc = tp_engine_ready(call->service->engine, call->now, &err);
     if (rc == TP_OK)
-        tp_answer_fixed(call, 200, "application/json",
-                        tp_str_of("{\"status\":\"ready\"}\n"));
+        answer_ready(call);
     else
         tp_problem_answer(call, TP_FAULT_NOT_READY, "%s", err.message);
 }

@@ -107,18 +107,17 @@ static void check_home(struct tp_kineto_collector *c)
     struct tp_err err = {0};
     int fd = -1;
 
-    if (tp_kineto_home_is_there(c->home_fd, c->opts.trace_dir)) {
-        note_home(c, "");
-        return;
+    if (!tp_kineto_home_is_there(c->home_fd, c->opts.trace_dir)) {
+        if (tp_kineto_home_open(c->opts.trace_dir, &fd, &err) != TP_OK) {
+            note_home(c, err.message);
+            return; /* what is in the old one may still come to its end */
+        }
+        if (c->home_fd >= 0)
+            close(c->home_fd);
+        c->home_fd = fd;
     }
-    if (tp_kineto_home_open(c->opts.trace_dir, &fd, &err) != TP_OK) {
-        note_home(c, err.message);
-        return; /* what is in the old one may still come to its end */
-    }
-    if (c->home_fd >= 0)
-        close(c->home_fd);
-    c->home_fd = fd;
-    note_home(c, "");
+    tp_kineto_home_has_room(c->home_fd, c->opts.trace_dir, &err);
+    note_home(c, err.message);
 }
 
 static void describe(struct tp_kineto_collector *c, const struct tp_kineto_task *task)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -68,6 +69,21 @@ bool tp_kineto_home_is_there(int fd, const char *path)
     return fd >= 0 && fstat(fd, &ours) == 0 && lstat(path, &there) == 0 &&
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino &&
            faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+int tp_kineto_home_has_room(int fd, const char *path, struct tp_err *err)
+{
+    struct statvfs fs;
+
+    if (fstatvfs(fd, &fs) != 0)
+        return TP_OK;
+    if (fs.f_blocks != 0 && fs.f_bavail < TP_KINETO_ROOM_BYTES / fs.f_frsize + 1)
+        return tp_fail(err, TP_EQUOTA, "less than %d MiB is free in '%.200s'",
+                       TP_KINETO_ROOM_BYTES / 1048576, path);
+    if (fs.f_files != 0 && fs.f_favail == 0)
+        return tp_fail(err, TP_EQUOTA, "no file can be made in '%.200s': it is full",
+                       path);
+    return TP_OK;
 }
 
 int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err)

@@ -17,6 +17,7 @@
 struct tp_err;
 
 #define TP_KINETO_FOLDER_NAMES_MAX 256 /* a process needs two */
+#define TP_KINETO_ROOM_BYTES 1048576   /* less is no room for a file */
 
 /* What a name in a folder says. */
 enum tp_kineto_file_kind {
@@ -45,6 +46,13 @@ int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err);
 /* Whether path still leads to what was opened, and folders can be made in it: somebody
  * who tidies up may have removed it. False for fd -1. */
 bool tp_kineto_home_is_there(int fd, const char *path);
+
+/*
+ * Whether there is room for files in it: TP_KINETO_ROOM_BYTES, and a name.
+ *
+ * TP_EQUOTA  there is not. A file system that tells no sizes has room.
+ */
+int tp_kineto_home_has_room(int fd, const char *path, struct tp_err *err);
 
 /*
  * Make the folder of one process, for its user.

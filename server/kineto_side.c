@@ -179,6 +179,9 @@ static void add_socket(struct tp_kineto_side *k, const char *name, const char *d
                        struct tp_kineto_socket *sockets, size_t *n)
 {
     struct tp_err err = {0};
+    char why[8];
+    bool has_files = tp_engine_kineto_files(k->app->engine, why, sizeof(why)) &&
+                     *why == '\0';
 
     if (tp_kineto_socket_open(name, dir, (uint32_t)*n, &sockets[*n], &err) != TP_OK) {
         tp_log(&k->app->log, TP_LOG_WARNING, "kineto-socket-unavailable", "reason",
@@ -188,7 +191,8 @@ static void add_socket(struct tp_kineto_side *k, const char *name, const char *d
     k->misfits[*n] = (struct tp_kineto_misfit){.tell = on_misfit, .arg = k};
     sockets[*n].misfit = &k->misfits[*n];
     tp_log(&k->app->log, TP_LOG_INFO, "kineto-listening", "socket", name, "dir",
-           *dir == '\0' ? NULL : dir, "trace_dir", k->trace_dir, NULL);
+           *dir == '\0' ? NULL : dir, "trace_dir", k->trace_dir, "files",
+           has_files ? "usable" : "unavailable", NULL);
     (*n)++;
 }
 

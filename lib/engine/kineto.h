@@ -77,8 +77,8 @@ enum tp_kineto_task_kind {
 /* Something that needs files. Plain data. */
 struct tp_kineto_task {
     enum tp_kineto_task_kind kind;
-    uint64_t target;   /* DESCRIBE */
-    int32_t pid;       /* in our namespace; 0 = not visible */
+    uint64_t target; /* DESCRIBE */
+    int32_t pid;     /* in our namespace; 0 = not visible */
     uint32_t uid, gid;
     bool has_uid; /* of FIND, whose folder may have an owner; gid is not known */
     /* Of the two others: */
@@ -134,6 +134,15 @@ void tp_engine_kineto_report(struct tp_engine *e, const char *trace_id,
  * why  one sentence without full stop, "" = they can; copied.
  */
 void tp_engine_kineto_set_files(struct tp_engine *e, const char *why);
+
+/*
+ * Why files cannot be had, as it was set.
+ *
+ * why  size bytes, cut; "" = they can be had, or there is no Kineto side.
+ *
+ * Returns whether there is a Kineto side.
+ */
+bool tp_engine_kineto_files(struct tp_engine *e, char *why, size_t size);
 
 /* Whether its trace takes files now. One that comes before it records, by a clock that
  * is ahead, stays where it is until then. */

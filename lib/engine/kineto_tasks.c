@@ -169,6 +169,17 @@ void tp_engine_kineto_set_files(struct tp_engine *e, const char *why)
     tp_lock_give(&e->lock);
 }
 
+bool tp_engine_kineto_files(struct tp_engine *e, char *why, size_t size)
+{
+    snprintf(why, size, "%s", "");
+    if (e->kineto == NULL)
+        return false;
+    tp_lock_take(&e->lock);
+    snprintf(why, size, "%s", e->kineto->no_files);
+    tp_lock_give(&e->lock);
+    return true;
+}
+
 bool tp_engine_kineto_takes_files(struct tp_engine *e, const char *trace_id)
 {
     const struct tp_trace *t;

@@ -397,6 +397,7 @@ static void test_a_home_that_cannot_be_used_is_told_before_a_trace_is_made(void 
     struct place *p = *state;
     const struct tp_trace_request all = {.require = TP_REQUIRE_ALL, .dry_run = true};
     struct tp_trace_view *v = NULL;
+    char why[100];
 
     assert_int_equal(symlink("/", p->home), 0);
     assert_int_equal(start(p), TP_OK);
@@ -407,8 +408,12 @@ static void test_a_home_that_cannot_be_used_is_told_before_a_trace_is_made(void 
     assert_int_equal(tp_engine_trace_create(p->rig.engine, &all, tp_clock_now(), &v,
                                             NULL, &p->rig.err),
                      TP_ESTATE);
+    assert_true(tp_engine_kineto_files(p->rig.engine, why, sizeof(why)));
+    assert_non_null(strstr(why, "cannot open"));
     assert_int_equal(unlink(p->home), 0);
     wait_files(p, true); /* it is tried again by itself */
+    assert_true(tp_engine_kineto_files(p->rig.engine, why, sizeof(why)));
+    assert_string_equal(why, "");
     assert_int_equal(tp_engine_trace_create(p->rig.engine, &all, tp_clock_now(), &v,
                                             NULL, &p->rig.err),
                      TP_OK);

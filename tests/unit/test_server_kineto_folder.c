@@ -319,6 +319,18 @@ static void test_a_folder_with_too_many_names_is_not_read_to_its_end(void **stat
     assert_false(is_in(p->fd, "0.x"));
 }
 
+/* The opposite needs a full disk: tests/e2e/129. What tells no sizes is not full. */
+static void test_a_home_with_room_has_room(void **state)
+{
+    struct place *p = *state;
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(tp_kineto_home_has_room(p->home_fd, p->home, NULL), TP_OK);
+    assert_int_equal(tp_kineto_home_has_room(proc, "/proc", NULL), TP_OK);
+    assert_int_equal(tp_kineto_home_has_room(-1, "none", NULL), TP_OK);
+    close(proc);
+}
+
 static void test_a_home_that_was_removed_is_no_longer_there(void **state)
 {
     struct place *p = *state;
@@ -350,6 +362,7 @@ int main(void)
         TEST(test_folders_and_links_in_a_folder_are_removed_too),
         TEST(test_a_link_in_place_of_a_folder_is_seen_and_removed),
         TEST(test_a_folder_with_too_many_names_is_not_read_to_its_end),
+        TEST(test_a_home_with_room_has_room),
         TEST(test_a_home_that_was_removed_is_no_longer_there),
     };
 
