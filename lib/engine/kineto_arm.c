@@ -341,16 +341,36 @@ static uint64_t hold_until(const struct tp_member *m, const struct tp_kineto_lin
                                 tp_kineto_warmup_ns(m->trace));
 }
 
+/* A start that was asked for stays, and one whose ticks are at it, so that it could drop
+ * its request, begins a little sooner and ends when the others do. */
+static void keep_away(struct tp_member *m, const struct tp_kineto_link *link,
+                      struct tp_now now)
+{
+    const struct tp_trace *t = m->trace;
+    struct tp_kineto_part *part = &m->kineto;
+    uint64_t end_ns = part->start_wall_ns + part->duration_ms * TP_NS_PER_MS;
+
+    if (t->spec.start != TP_START_AT || t->spec.kineto_options.iterations > 0 ||
+        t->start_at_ns != t->spec.start_wall_ns || part->start_wall_ns > t->start_at_ns)
+        return;
+    part->start_wall_ns = t->start_at_ns -
+                          tp_kineto_sooner(&link->seen.rhythm, now.mono_ns + LEAD_NS,
+                                           tp_kineto_to_mono(t->start_at_ns, now));
+    part->duration_ms = (end_ns - part->start_wall_ns) / TP_NS_PER_MS;
+}
+
 void tp_kineto_arm(struct tp_member *m, struct tp_now now)
 {
     struct tp_producer *p = tp_kineto_producer(m);
-    struct tp_kineto_order order = order_of(m, now);
+    struct tp_kineto_order order;
     struct tp_buf text = {0};
     struct tp_err err = {0};
     int rc;
 
     if (p == NULL || m->kineto.phase != TP_KINETO_PHASE_READY)
         return;
+    keep_away(m, p->kineto, now);
+    order = order_of(m, now);
     m->kineto.serve_until_ns = order.serve_until_ns;
     m->kineto.hold_until_ns = hold_until(m, p->kineto, now);
     if (m->kineto.hold_until_ns > now.mono_ns)

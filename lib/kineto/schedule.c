@@ -1,6 +1,7 @@
 #include "kineto/schedule.h"
 
 #define SLACK_NS (TP_KINETO_SECOND_NS / 5)
+#define STEP_NS (TP_KINETO_SECOND_NS / 20) /* between the starts that are looked at */
 #define INTERVAL_MIN_NS (TP_KINETO_SECOND_NS / 2)
 #define INTERVAL_MAX_NS (60 * TP_KINETO_SECOND_NS)
 
@@ -55,7 +56,7 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
     }
     best_ns = tp_kineto_safe_start(latest_ns, 0);
     for (uint64_t back_ns = 0; back_ns <= TP_KINETO_CHOICE_NS && n > 0;
-         back_ns += TP_KINETO_SECOND_NS / 20) {
+         back_ns += STEP_NS) {
         uint64_t at_ns = tp_kineto_safe_start(latest_ns, 0) - back_ns;
         uint64_t ns = least_distance(rhythms, n, from_ns, at_ns);
 
@@ -65,6 +66,16 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
         }
     }
     return best_ns + warmup_ns;
+}
+
+uint64_t tp_kineto_sooner(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
+                          uint64_t start_ns)
+{
+    for (uint64_t ns = 0; ns < TP_KINETO_CHOICE_NS && ns < start_ns; ns += STEP_NS) {
+        if (tick_distance(rhythm, from_ns, start_ns - ns) >= TP_KINETO_CHOICE_NS / 2)
+            return ns;
+    }
+    return TP_KINETO_CHOICE_NS < start_ns ? TP_KINETO_CHOICE_NS : 0;
 }
 
 uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns)

@@ -53,6 +53,15 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
                                 uint64_t from_ns, uint64_t warmup_ns);
 
 /*
+ * How much sooner a process should begin than at start_ns, which somebody has chosen,
+ * to be away from such ticks: 0 to TP_KINETO_CHOICE_NS.
+ *
+ * from_ns  no answer can be given before.
+ */
+uint64_t tp_kineto_sooner(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
+                          uint64_t start_ns);
+
+/*
  * The latest moment to answer a process that is to start at start_ns: the warm-up, one
  * tick, and a fifth of a second for the tick to be late. 0 when there is none.
  */

@@ -36,10 +36,49 @@ static void test_a_start_that_is_far_away_is_told_late(void **state)
     }
     expect(r, id, 1, "waiting", "");
     wait(r, 5 * RIG_S); /* 13 s before the start it may be told, and asks */
-    assert_int_equal(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME="),
-                     request.start_wall_ns / RIG_MS);
+    assert_int_equal(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=") / 1000,
+                     (request.start_wall_ns - RIG_S) / RIG_S);
     drive(r);
     expect(r, id, 1, "armed", "");
+}
+
+/* A start that was asked for is kept. One whose ticks are at it begins sooner, with all
+ * that was asked for; one that is away from them begins then. */
+static void test_a_start_that_was_asked_for_is_away_from_ticks(void **state)
+{
+    struct rig *r = *state;
+    uint64_t start_ns = (r->now.wall_ns / RIG_S + 60) * RIG_S;
+    const struct tp_trace_request request = {.start = TP_START_AT,
+                                             .start_wall_ns = start_ns,
+                                             .stop_duration_ms = 1000,
+                                             .kineto_json =
+                                                 rig_str("{\"warmup_ms\":1000}")};
+    char id[TP_TRACE_ID_BYTES], text[8192];
+    struct tp_trace_view *v;
+    const char *told;
+
+    ask_and_drive(r, 1, IDLE);
+    wait(r, 500 * RIG_MS);
+    ask_and_drive(r, 2, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    wait(r, 4500 * RIG_MS);
+    for (int i = 0; i < 9; i++) {
+        ask(r, 1, IDLE);
+        wait(r, 500 * RIG_MS);
+        ask(r, 2, IDLE);
+        wait(r, 4500 * RIG_MS);
+    }
+    snprintf(text, sizeof(text), "%s", ask(r, 1, IDLE));
+    assert_int_equal(number_in(text, "PROFILE_START_TIME="), start_ns / RIG_MS - 200);
+    assert_int_equal(number_in(text, "ACTIVITIES_DURATION_MSECS="), 1200);
+    wait(r, 500 * RIG_MS);
+    told = ask(r, 2, IDLE);
+    assert_int_equal(number_in(told, "PROFILE_START_TIME="), start_ns / RIG_MS);
+    assert_int_equal(number_in(told, "ACTIVITIES_DURATION_MSECS="), 1000);
+    v = rig_view(r, id);
+    assert_int_equal(v->start_at_wall_ns, start_ns);
+    tp_trace_view_free(v);
 }
 
 static void test_one_whose_start_was_far_away_and_cancelled_is_free(void **state)
@@ -276,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_start_that_is_far_away_is_told_late),
+        TEST(test_a_start_that_was_asked_for_is_away_from_ticks),
         TEST(test_one_that_has_ended_is_not_required),
         TEST(test_one_whose_start_was_far_away_and_cancelled_is_free),
         TEST(test_a_process_with_two_sockets_is_told_by_one),

@@ -61,6 +61,25 @@ static void test_the_start_keeps_away_from_ticks(void **state)
     }
 }
 
+/* Whatever the phase: away from its ticks, and never later than was asked for. */
+static void test_a_chosen_start_is_kept_or_a_little_sooner(void **state)
+{
+    (void)state;
+    for (uint64_t tick = 0; tick < 1000; tick += 10) {
+        const struct tp_kineto_rhythm known = {100 * S, 5 * S, 90 * S + tick * MS, 0};
+        const struct tp_kineto_rhythm asks = {100 * S + tick * MS, 5 * S, 0, 0};
+        uint64_t sooner = tp_kineto_sooner(&known, 101 * S, 160 * S);
+        uint64_t apart = (60 * S - sooner + 10 * S - tick * MS) % S;
+
+        if (sooner > TP_KINETO_CHOICE_NS || apart < 200 * MS || apart > 800 * MS)
+            fail_msg("tick %d: %d ms sooner", (int)tick, (int)(sooner / MS));
+        if (tp_kineto_sooner(&asks, 101 * S, 160 * S) != sooner)
+            fail_msg("tick %d, of one that is not known", (int)tick);
+    }
+    assert_int_equal(tp_kineto_sooner(&(struct tp_kineto_rhythm){S, 5 * S, S, 0}, S, 0),
+                     0);
+}
+
 static void test_one_process_without_warmup_starts_within_eight_seconds(void **state)
 {
     const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
@@ -157,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_the_next_request_keeps_the_rhythm),
         cmocka_unit_test(test_the_common_start_waits_for_the_slowest),
         cmocka_unit_test(test_the_start_keeps_away_from_ticks),
+        cmocka_unit_test(test_a_chosen_start_is_kept_or_a_little_sooner),
         cmocka_unit_test(test_one_process_without_warmup_starts_within_eight_seconds),
         cmocka_unit_test(test_a_start_can_be_kept_when_it_is_served_in_time),
         cmocka_unit_test(test_an_interval_of_its_own_is_learnt),
