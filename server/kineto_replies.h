@@ -2,9 +2,9 @@
  * kineto_replies.h - the sockets that answer: one for each process that is known.
  *
  * Each is connected to its process, so that the kernel tells how much of what was sent
- * to it is still unread. A process that is not known is answered from one that is closed
- * again, so that a stranger costs no descriptor. Not thread-safe: the listener's thread
- * owns all of it.
+ * to it is still unread. A process that is not known is answered from one that is
+ * closed again, so that a stranger costs no descriptor. Not thread-safe: the listener's
+ * thread owns all of it.
  */
 #ifndef TP_SERVER_KINETO_REPLIES_H
 #define TP_SERVER_KINETO_REPLIES_H

@@ -127,8 +127,8 @@ static void find_real(struct tp_kineto_socket *s)
     free(real);
 }
 
-/* Bind a socket that answers to a name of its own. dir as the process writes it. Returns
- * false with errno. */
+/* Bind a socket that answers to a name of its own. dir as the process writes it.
+ * Returns false with errno. */
 static bool bind_reply(struct tp_kineto_socket *s, int fd, const char *dir)
 {
     struct sockaddr_un own;

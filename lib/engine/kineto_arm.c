@@ -341,8 +341,8 @@ static uint64_t hold_until(const struct tp_member *m, const struct tp_kineto_lin
                                 tp_kineto_warmup_ns(m->trace));
 }
 
-/* A start that was asked for stays, and one whose ticks are at it, so that it could drop
- * its request, begins a little sooner and ends when the others do. */
+/* A start that was asked for stays, and one whose ticks are at it, so that it could
+ * drop its request, begins a little sooner and ends when the others do. */
 static void keep_away(struct tp_member *m, const struct tp_kineto_link *link,
                       struct tp_now now)
 {
