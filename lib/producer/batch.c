@@ -168,9 +168,18 @@ static unsigned fields_at(unsigned kind)
 
 static inline const uint64_t *next_field(const uint64_t *w)
 {
-    return w + (TP_RECORD_FIELD_KIND(*w) == TP_FIELD_COPY
-                    ? 1 + TP_RECORD_FIELD_WORDS(*w)
-                    : 2);
+    unsigned kind = TP_RECORD_FIELD_KIND(*w);
+
+    if (__builtin_expect(kind == TP_FIELD_COPY, 0))
+        return w + 1 + TP_RECORD_FIELD_WORDS(*w);
+    return w + (kind == TP_RECORD_FIELD_SMALL ? 1 : 2);
+}
+
+static inline bool is_text(const uint64_t *w)
+{
+    unsigned kind = TP_RECORD_FIELD_KIND(*w);
+
+    return kind == TP_FIELD_TEXT || kind == TP_FIELD_COPY;
 }
 
 /* The text of a field of kind TEXT or COPY. */
@@ -212,13 +221,12 @@ static int prepare_fields(struct tp_batch_writer *b, const uint64_t *w, unsigned
                           size_t *room, struct tp_err *err)
 {
     for (unsigned i = 0; i < n; i++, w = next_field(w)) {
-        unsigned kind = TP_RECORD_FIELD_KIND(*w);
-        int rc = reserve_said(b, (uint32_t)*w, err);
+        int rc = reserve_said(b, TP_RECORD_FIELD_KEY(*w), err);
 
         if (rc != TP_OK)
             return rc;
         *room += FIELD_ROOM;
-        if (kind == TP_FIELD_TEXT || kind == TP_FIELD_COPY)
+        if (is_text(w))
             *room += field_text(w).len;
     }
     return TP_OK;
@@ -250,8 +258,9 @@ int tp_batch_prepare(struct tp_batch_writer *b, const uint64_t *record, size_t *
     *room = PLAIN_ROOM;
     if (b->last_own_text >= b->n_said || TP_RECORD_NAME(header) >= b->n_said)
         return prepare_texts(b, record, room, err);
-    for (unsigned n = at == 0 ? 0 : TP_RECORD_FIELDS(header); n > 0; n--, w += 2) {
-        if ((uint32_t)*w >= b->n_said || TP_RECORD_FIELD_KIND(*w) >= TP_FIELD_TEXT) {
+    for (unsigned n = at == 0 ? 0 : TP_RECORD_FIELDS(header); n > 0;
+         n--, w = next_field(w)) {
+        if (TP_RECORD_FIELD_KEY(*w) >= b->n_said || is_text(w)) {
             *room = PLAIN_ROOM;
             return prepare_texts(b, record, room, err);
         }
@@ -535,6 +544,8 @@ static inline char *put_field_value(char *p, const uint64_t *w)
     double d;
 
     switch (TP_RECORD_FIELD_KIND(*w)) {
+    case TP_RECORD_FIELD_SMALL:
+        return tp_pb_put_u64(p, TP_PF_ARG_INT, (uint64_t)TP_RECORD_SMALL_VALUE(*w));
     case TP_FIELD_INT:
         return tp_pb_put_u64(p, TP_PF_ARG_INT, w[1]);
     case TP_FIELD_BOOL:
@@ -555,14 +566,13 @@ static char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t
                         unsigned n)
 {
     for (unsigned i = 0; i < n; i++, w = next_field(w)) {
-        unsigned width =
-            TP_RECORD_FIELD_KIND(*w) < TP_FIELD_TEXT || field_text(w).len < 100 ? 1 : 2;
+        unsigned width = !is_text(w) || field_text(w).len < 100 ? 1 : 2;
         char *at;
 
         *p++ = (char)TP_PB_TAG(TP_PF_EVENT_ARGS, TP_PB_BYTES);
         at = p;
         p = tp_pb_put_u64(p + width, TP_PF_ARG_NAME_IID,
-                          b->said[known_text(b, (uint32_t)*w)].key_iid);
+                          b->said[known_text(b, TP_RECORD_FIELD_KEY(*w))].key_iid);
         p = put_field_value(p, w);
         tp_pb_put_length(at, width, (size_t)(p - at) - width);
     }
@@ -651,9 +661,9 @@ static ALWAYS char *put_event(struct tp_batch_writer *b, char *p,
         const uint64_t *w = s->fields;
 
         for (unsigned i = 0; i < s->n_fields; i++, w = next_field(w)) {
-            say_key(b, &p, (uint32_t)*w);
+            say_key(b, &p, TP_RECORD_FIELD_KEY(*w));
             room += 64;
-            if (TP_RECORD_FIELD_KIND(*w) >= TP_FIELD_TEXT)
+            if (is_text(w))
                 room += field_text(w).len;
         }
         s->width = room > SHORT_PACKET - 256 ? 4 : 2;

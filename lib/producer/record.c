@@ -25,7 +25,9 @@
 #define WAIT_NS 20000 /* between two looks at a full ring */
 #define COPY_BYTES_MAX 1023u
 #define FIELDS_TOO_LARGE UINT32_MAX
-#define OWN_TIME 256u /* beside a type: the program says when the event was */
+#define SMALL_MAX (UINT64_C(1) << (TP_RECORD_SMALL_BITS - 1))
+#define AHEAD_WORDS 64u /* so far before head memory is fetched: eight lines */
+#define OWN_TIME 256u   /* beside a type: the program says when the event was */
 
 uint64_t tp_now(void)
 {
@@ -119,7 +121,8 @@ static bool wait_a_moment(const struct tp_recorder *r, unsigned type, uint64_t *
 }
 
 /* Head is past the limit: look where tail is, wake the agent, and wait if that is asked
- * for. Returns whether there is room up to `after`. */
+ * for. Returns whether there is room up to `after` and for the word behind it, which
+ * put_fields() may write. */
 static RARELY bool find_room(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
                              unsigned type)
 {
@@ -134,8 +137,8 @@ static RARELY bool find_room(struct tp_recorder *r, struct tp_ring *g, uint64_t 
             return true;
         }
         tp_recorder_wake(r);
-        if (after - tail <= capacity) {
-            g->limit = tail + capacity;
+        if (after - tail < capacity) {
+            g->limit = tail + capacity - 1;
             return true;
         }
     } while (wait_a_moment(r, type, &begin));
@@ -152,6 +155,7 @@ static inline uint64_t *reserve(struct tp_recorder *r, struct tp_ring *g, unsign
     *after = tp_ring_after(g, head, n);
     if (RARE(*after > g->limit) && !find_room(r, g, *after, type))
         return NULL;
+    tp_ring_fetch(g, head + AHEAD_WORDS);
     return g->words + (head & g->mask);
 }
 
@@ -171,6 +175,13 @@ static uint32_t copied_bytes(const struct tp_field *f)
     return f->value.s == NULL ? 0 : (uint32_t)strnlen(f->value.s, COPY_BYTES_MAX);
 }
 
+/* Whether a field is a whole number that takes one word: see ring.h. */
+static inline unsigned is_small(const struct tp_field *f)
+{
+    return (unsigned)(f->kind == TP_FIELD_INT) &
+           (unsigned)((uint64_t)f->value.i + SMALL_MAX < 2 * SMALL_MAX);
+}
+
 /* The words that fields take, or FIELDS_TOO_LARGE. */
 static RARELY unsigned words_with_copies(struct tp_fields fields)
 {
@@ -179,29 +190,48 @@ static RARELY unsigned words_with_copies(struct tp_fields fields)
     if (fields.n > TP_FIELDS_MAX)
         return FIELDS_TOO_LARGE;
     for (size_t i = 0; i < fields.n; i++)
-        n += is_copied(&fields.items[i]) ? 2 + copied_bytes(&fields.items[i]) / 8 : 2;
+        n += is_copied(&fields.items[i]) ? 2 + copied_bytes(&fields.items[i]) / 8
+                                         : 2 - is_small(&fields.items[i]);
     return n <= TP_RECORD_WORDS_MAX - 4 ? n : FIELDS_TOO_LARGE;
 }
 
 static inline unsigned words_of(struct tp_fields fields, bool *has_copies)
 {
     bool any = fields.n > TP_FIELDS_MAX;
+    unsigned n = (unsigned)fields.n * 2;
 
-    for (size_t i = 0; i < fields.n && !any; i++)
+    for (size_t i = 0; i < fields.n && !any; i++) {
         any = is_copied(&fields.items[i]);
+        n -= is_small(&fields.items[i]);
+    }
     *has_copies = any;
-    return RARE(any) ? words_with_copies(fields) : (unsigned)fields.n * 2;
+    return RARE(any) ? words_with_copies(fields) : n;
 }
 
-/* Word i of a field that is as long as struct tp_field: {key | kind << 32, value}. */
-static inline uint64_t field_word(const struct tp_field *f, int i)
+/* A number that tp_intern() never gives is as good as that of "". */
+static inline uint64_t key_of(const struct tp_field *f)
 {
-    uint64_t v;
+    return f->key <= TP_RECORD_FIELD_KEY(UINT32_MAX) ? f->key : 0;
+}
 
-    if (i == 0)
-        return f->key | (uint64_t)(f->kind & 0xff) << 32;
-    memcpy(&v, &f->value, sizeof(v));
-    return v;
+/* The words of a field that is not copied: {key | kind << 32, value}, or one word. */
+struct field_words {
+    uint64_t first, second;
+    unsigned n;
+};
+
+static inline struct field_words field_words(const struct tp_field *f)
+{
+    /* A kind that there is not must not read as one that has another length. */
+    uint64_t kind = f->kind < TP_RECORD_FIELD_SMALL ? f->kind : TP_RECORD_FIELD_NONE;
+    struct field_words w = {.first = key_of(f) | kind << 32, .n = 2};
+
+    memcpy(&w.second, &f->value, sizeof(w.second));
+    if (is_small(f)) {
+        w.first = TP_RECORD_SMALL(key_of(f), w.second);
+        w.n = 1;
+    }
+    return w;
 }
 
 /* The words of all fields, of which one is copied. The last word of a text holds its
@@ -213,12 +243,17 @@ static RARELY void put_with_copies(uint64_t *p, struct tp_fields fields)
         uint32_t bytes;
 
         if (!is_copied(f)) {
-            *p++ = field_word(f, 0);
-            *p++ = field_word(f, 1);
+            const struct field_words w = field_words(f);
+
+            p[0] = w.first;
+            if (w.n == 2)
+                p[1] = w.second;
+            p += w.n;
             continue;
         }
         bytes = copied_bytes(f);
-        *p++ = field_word(f, 0) | (uint64_t)(bytes / 8 + 1) << 40;
+        *p++ = key_of(f) | (uint64_t)TP_FIELD_COPY << 32 |
+               (uint64_t)(bytes / 8 + 1) << 40;
         p[bytes / 8] = 0;
         if (bytes > 0)
             memcpy(p, f->value.s, bytes);
@@ -233,8 +268,13 @@ static inline void put_fields(uint64_t *p, struct tp_fields fields, bool has_cop
         return;
     }
     for (size_t i = 0; i < fields.n; i++) {
-        p[2 * i] = field_word(&fields.items[i], 0);
-        p[2 * i + 1] = field_word(&fields.items[i], 1);
+        const struct field_words w = field_words(&fields.items[i]);
+
+        /* Without a branch: what comes next may be written over the second word. Behind
+         * the last field that is a word which reserve() has left free, or slack. */
+        p[0] = w.first;
+        p[1] = w.second;
+        p += w.n;
     }
 }
 
@@ -256,8 +296,11 @@ static inline void put_open_fields(uint64_t *to, struct tp_fields fields,
         return;
     }
     for (size_t i = 0; i < fields.n; i++) {
-        put_open(to + 2 * i, field_word(&fields.items[i], 0));
-        put_open(to + 2 * i + 1, field_word(&fields.items[i], 1));
+        const struct field_words w = field_words(&fields.items[i]);
+
+        put_open(to, w.first);
+        put_open(to + 1, w.second); /* likewise: behind the top is a spare word */
+        to += w.n;
     }
 }
 
@@ -283,7 +326,7 @@ void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
     n = words_of(fields, &has_copies);
     n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
     if (RARE((n_open & 0xffff) == TP_RING_DEPTH_MAX || n == FIELDS_TOO_LARGE ||
-             g->top + n + 3 > TP_RING_STACK_WORDS || g->n_over > 0)) {
+             g->top + n + 3 >= TP_RING_STACK_WORDS || g->n_over > 0)) {
         begin_over(r, g, type & 255);
         return;
     }
@@ -316,7 +359,7 @@ void tp_add(struct tp_client *client, unsigned type, struct tp_fields fields)
     n = words_of(fields, &has_copies);
     if (TP_RECORD_TYPE(header) != (type & 255) || n == FIELDS_TOO_LARGE ||
         TP_RECORD_WORDS(header) + n > TP_RECORD_WORDS_MAX ||
-        g->top + n > TP_RING_STACK_WORDS ||
+        g->top + n >= TP_RING_STACK_WORDS ||
         TP_RECORD_FIELDS(header) + fields.n > TP_FIELDS_MAX)
         return;
     put_open_fields(g->stack + g->top, fields, has_copies, n);

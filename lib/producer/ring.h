@@ -34,7 +34,8 @@
  * A record is words of 64 bits:
  *
  *     kind 8 | type 8 | fields 8 | words 16 | name 24        (kind lowest)
- *     then by kind, then the fields: two words each, or more when the text is copied
+ *     then by kind, then the fields: two words each, or one for a number that is small,
+ *     or more when the text is copied
  */
 enum tp_record_kind {
     TP_RECORD_MARK,        /* session; tid; name of the thread, 2 words */
@@ -58,9 +59,23 @@ enum tp_record_kind {
 #define TP_RECORD_WORDS(h) ((unsigned)((h) >> 24 & 0xffff))
 #define TP_RECORD_NAME(h) ((uint32_t)((h) >> 40))
 
-/* The first word of a field: key 32 | kind 8 | words of the text that follow 16. */
+/*
+ * The first word of a field: key 20 | 0 | kind 8 (from bit 32) | words of the text that
+ * follow 16. A whole number of up to 36 bits has no second word: its low 12 bits are
+ * behind the key, the others behind the kind. Fields are most of what a busy thread
+ * writes to memory, and that is what they cost.
+ */
+#define TP_RECORD_FIELD_KEY(w) ((uint32_t)((w)&0xfffff))
 #define TP_RECORD_FIELD_KIND(w) ((unsigned)((w) >> 32 & 0xff))
 #define TP_RECORD_FIELD_WORDS(w) ((unsigned)((w) >> 40 & 0xffff))
+#define TP_RECORD_FIELD_SMALL 0x80u /* such a number; all others are tp_field_kind */
+#define TP_RECORD_FIELD_NONE 0x7fu  /* which is none of them */
+#define TP_RECORD_SMALL(key, v)                      \
+    ((uint64_t)(key) | ((uint64_t)(v)&0xfff) << 20 | \
+     (uint64_t)TP_RECORD_FIELD_SMALL << 32 | (uint64_t)(v) >> 12 << 40)
+#define TP_RECORD_SMALL_VALUE(w) \
+    ((int64_t)((uint64_t)((int64_t)(w) >> 40) << 12 | ((w) >> 20 & 0xfff)))
+#define TP_RECORD_SMALL_BITS 36 /* with the sign */
 
 #define TP_RECORD_WORDS_MAX 256u /* 2 KiB: of an event */
 #define TP_RECORD_MARK_WORDS 5u
@@ -144,6 +159,19 @@ static inline void tp_ring_count(struct tp_ring *g, int cause, unsigned type)
 
     atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
                           memory_order_relaxed);
+}
+
+/*
+ * Thread: have memory of the ring that is soon to be written in this core's cache; the
+ * agent's core has read it. A processor that does not know it does nothing.
+ */
+static inline void tp_ring_fetch(const struct tp_ring *g, uint64_t at)
+{
+#if defined(__x86_64__)
+    __asm__("prefetchw %0" : : "m"(g->words[at & g->mask]));
+#else
+    __builtin_prefetch(g->words + (at & g->mask), 1);
+#endif
 }
 
 /* Where the record after one of n words at a position begins. */
