@@ -41,6 +41,9 @@ struct call {
     struct tp_now now;
     struct tp_json_in in;
     struct tp_kineto_wish wish;
+    char type_texts[TYPES_MAX][TYPE_BYTES];
+    struct tp_str types[TYPES_MAX];
+    size_t n_types;
     char job[24];
     int64_t *pids; /* empty = all */
     size_t n_pids;
@@ -92,14 +95,27 @@ static void read_pids(struct call *c)
         c->n_pids = 0;
 }
 
-/* How many types a list names, as split_types() sees them. */
-static size_t count_types(struct tp_str list)
+/* Split the list of types, which libkineto takes in any case: at most TYPES_MAX are
+ * written down, and all are counted. What is too long is no type, and becomes one that
+ * is refused by name. */
+static void split_types(struct call *c)
 {
-    size_t n = 0;
+    struct tp_str list = c->wish.types;
 
-    for (size_t i = 0; i < list.len; i++)
-        n += list.ptr[i] == ',';
-    return n + (list.len > 0 && list.ptr[list.len - 1] != ',');
+    for (; list.len > 0; c->n_types++) {
+        const char *comma = memchr(list.ptr, ',', list.len);
+        size_t len = comma == NULL ? list.len : (size_t)(comma - list.ptr);
+        char *text = c->type_texts[c->n_types % TYPES_MAX];
+        size_t at = 0;
+
+        for (size_t i = 0; i < len && at < TYPE_BYTES; i++) {
+            if (list.ptr[i] != ' ' && list.ptr[i] != '\t')
+                text[at++] = (char)tolower((unsigned char)list.ptr[i]);
+        }
+        c->types[c->n_types % TYPES_MAX] = (struct tp_str){text, at};
+        list.ptr += comma == NULL ? len : len + 1;
+        list.len -= comma == NULL ? len : len + 1;
+    }
 }
 
 static void read_request(struct call *c)
@@ -120,10 +136,12 @@ static void read_request(struct call *c)
                         "'job_id' is negative");
     if (in->code == TP_OK && tp_kineto_config_read(config, &c->wish, &c->err) != TP_OK)
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", "config", "%s", c->err.message);
-    if (in->code == TP_OK && count_types(c->wish.types) > TYPES_MAX)
+    if (in->code == TP_OK)
+        split_types(c);
+    if (in->code == TP_OK && c->n_types > TYPES_MAX)
         tp_json_in_fail(in, TP_FAULT_INVALID_FIELD, "", "config",
                         "ACTIVITY_TYPES names %zu types, and %d are the most",
-                        count_types(c->wish.types), TYPES_MAX);
+                        c->n_types, TYPES_MAX);
     if (job > 0)
         snprintf(c->job, sizeof(c->job), "%lld", (long long)job);
     else
@@ -150,12 +168,7 @@ static void read_log_file(struct call *c)
  * another pid namespace, is known by the pid that it has there, as with dynolog. */
 static int64_t pid_of(const struct tp_producer_view *p)
 {
-    static const char unseen[] = "kineto-c"; /* its name: "kineto-cPID-NUMBER" */
-    size_t n = sizeof(unseen) - 1;
-
-    if (p->pid >= 0)
-        return p->pid;
-    return strncmp(p->name, unseen, n) == 0 ? strtol(p->name + n, NULL, 10) : 0;
+    return p->pid >= 0 ? p->pid : p->said_pid;
 }
 
 static int choose(struct call *c, const struct tp_producer_view *p)
@@ -222,30 +235,6 @@ static int write_options(const struct tp_kineto_wish *w, struct tp_buf *out,
     return tp_json_doc_end(&d);
 }
 
-/* Split a list of at most TYPES_MAX types, which libkineto takes in any case. Returns
- * how many; what is too long is no type, and becomes one that is refused by name. */
-static size_t split_types(struct tp_str list, char (*text)[TYPE_BYTES],
-                          struct tp_str *items)
-{
-    size_t n = 0;
-
-    while (list.len > 0 && n < TYPES_MAX) {
-        const char *comma = memchr(list.ptr, ',', list.len);
-        size_t len = comma == NULL ? list.len : (size_t)(comma - list.ptr);
-        size_t at = 0;
-
-        for (size_t i = 0; i < len && at < TYPE_BYTES; i++) {
-            if (list.ptr[i] != ' ' && list.ptr[i] != '\t')
-                text[n][at++] = (char)tolower((unsigned char)list.ptr[i]);
-        }
-        items[n] = (struct tp_str){text[n], at};
-        n++;
-        list.ptr += comma == NULL ? len : len + 1;
-        list.len -= comma == NULL ? len : len + 1;
-    }
-    return n;
-}
-
 /* What the trace is called: the file that the client has in mind. */
 static struct tp_str label_of(const struct tp_kineto_wish *w)
 {
@@ -262,8 +251,6 @@ static int create(struct call *c, const struct tp_str *ids, size_t n,
                   struct tp_str options, struct tp_problem *problem)
 {
     const struct tp_kineto_wish *w = &c->wish;
-    char text[TYPES_MAX][TYPE_BYTES];
-    struct tp_str types[TYPES_MAX];
     struct tp_trace_request request = {
         .job = tp_str_of(c->job),
         .producers = ids,
@@ -276,8 +263,8 @@ static int create(struct call *c, const struct tp_str *ids, size_t n,
         .kineto_json = options,
     };
 
-    request.filter.lists[TP_FILTER_INCLUDE].items = types;
-    request.filter.lists[TP_FILTER_INCLUDE].n = split_types(w->types, text, types);
+    request.filter.lists[TP_FILTER_INCLUDE].items = c->types;
+    request.filter.lists[TP_FILTER_INCLUDE].n = c->n_types;
     return tp_engine_trace_create(c->service->engine, &request, c->now, &c->view,
                                   problem, &c->err);
 }

@@ -57,6 +57,7 @@ static void view_producer(const struct tp_producer *p, struct tp_now now,
     out->trace_id = p->member == NULL ? "" : tp_pool_text(pool, p->member->trace->id);
     out->rank = who.rank;
     out->pid = who.pid;
+    out->said_pid = p->kineto == NULL ? 0 : p->kineto->seen.claimed_pid;
     out->world_size = who.world_size;
     out->registered_wall_ns = p->registered_ns;
     out->seen_wall_ns = p->seen_wall_ns;

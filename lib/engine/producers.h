@@ -49,6 +49,8 @@ struct tp_producer_view {
         *state; /* "idle", "waiting", "armed", "recording", "flushing", "stale" */
     const char *trace_id; /* the trace that it takes part in; "" */
     int64_t rank, pid;
+    int64_t
+        said_pid; /* of a live Kineto process: the pid that it says it has; else 0 */
     uint32_t world_size;
     bool is_stranger; /* a Kineto process of a user who may not be traced */
     bool is_new;      /* of a registration: 201, else 200 */
