@@ -29,9 +29,11 @@ function wasLate(events, asked, start, warmup) {
   const inTime = polls.filter((e) => e.us < WINDOW_MS * 1000 && e.ms - e.us / 1000 > asked + TOLD_MS && e.ms < latest);
   if (taken === undefined) return inTime.length === 0;
   const answer = polls.findLast((e) => e.ms <= taken.ms);
+  // Nothing came within the whole window of the request before: this answer is that one's.
+  const wasBehind = polls[polls.indexOf(answer) - 1]?.bytes === -1;
   const wasDropped = events.some((e) => e.event === 'dropped' && /insufficient time|start timestamp in past/.test(e.why));
   // It was told in time and looked too late; or the answer was long in its queue.
-  return wasDropped && (taken.ms <= start - warmup - TICK_MS || answer === undefined || answer.us >= WINDOW_MS * 1000);
+  return wasDropped && (taken.ms <= start - warmup - TICK_MS || answer === undefined || wasBehind || answer.us >= WINDOW_MS * 1000);
 }
 
 // Whether a trace of those that `list` stands for, asked for at `asked`, may be tried again. Fails when the service says
