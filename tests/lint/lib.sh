@@ -13,15 +13,6 @@ all_files() {
 }
 
 files() {
-    if [ -d .git ] || [ -f .git ]; then
-        git ls-files -co --exclude-standard
-    else
-        find . -type f -not -path './build/*' -not -path '*/node_modules/*' |
-            sed 's|^\./||'
-    fi | sort | while IFS= read -r f; do [ -f "$f" ] && printf '%s\n' "$f"; done
-}
-
-files() {
     local kind pattern=''
     for kind; do
         case $kind in
@@ -38,12 +29,13 @@ code() {
     [ $# -eq 0 ] || awk -f "$lint_dir/code.awk" "$@"
 }
 
-# room FILE: the room that a source belongs to; tests for all that may see everything.
+# room FILE: sets room to the one that a source belongs to; tests for all that may see
+# everything.
 room() {
     case $1 in
-    lib/*/*) r=${1#lib/} && echo "${r%%/*}" ;;
-    api/* | server/* | cli/*) echo "${1%%/*}" ;;
-    *) echo tests ;;
+    lib/*/*) room=${1#lib/} && room=${room%%/*} ;;
+    api/* | server/* | cli/*) room=${1%%/*} ;;
+    *) room=tests ;;
     esac
 }
 
