@@ -6,7 +6,7 @@ import { pick, serve } from './lib/server.mjs';
 
 const CYCLES = Number(process.env.TRACEPLANE_CYCLES || pick(1000, 60)), WARM = pick(100, 20);
 
-// Rings are small here, so that all of their pages are in use before the count begins.
+// Rings are small here, so that all of their pages are in use before the count begins; they may fill up while the machine is busy.
 test(`${CYCLES} cycles leave no trace in either process`, async (t) => {
   const server = await serve(t);
   const p = await startLinked(t, server, { rank: 0, args: ['--threads', '2', '--pause-us', '500'], env: { TRACEPLANE_RING_BYTES: '16K' } });
@@ -18,7 +18,7 @@ test(`${CYCLES} cycles leave no trace in either process`, async (t) => {
     await p.until((s) => s.isRecording, 'recording');
     const end = await server.stopTrace(trace.id);
     assert.equal(end.state, 'complete', end.reason);
-    assert.ok(['complete', 'empty'].includes(end.outcome), `cycle ${i}: ${end.outcome}: ${end.reason}`);
+    assert.ok(['complete', 'empty', 'lossy'].includes(end.outcome), `cycle ${i}: ${end.outcome}: ${end.reason}`);
     assert.equal(end.counts.emitted, end.counts.stored + end.counts.filtered + end.counts.dropped);
     await server.expect('DELETE', `/traces/${trace.id}`, [204]);
   }

@@ -53,7 +53,22 @@ export function expectedFlows(trace) {
     if (!rows.has(row)) rows.set(row, []);
     rows.get(row).push(s);
   }
-  const bound = (e) => (rows.get(JSON.stringify([e.pid, e.tid])) ?? []).some((s) => s.ts <= e.at && (s.dur < 0n || e.at <= s.ts + s.dur));
+  // In order of their starts, each with the latest end so far: an open slice has none.
+  for (const row of rows.values()) {
+    row.sort((a, b) => (a.ts < b.ts ? -1 : Number(a.ts > b.ts)));
+    let latest = -Infinity;
+    for (const s of row) s.latest = latest = latest === Infinity || s.dur < 0n ? Infinity : s.ts + s.dur > latest ? s.ts + s.dur : latest;
+  }
+  const bound = (e) => {
+    const row = rows.get(JSON.stringify([e.pid, e.tid])) ?? [];
+    let low = 0, high = row.length; // how many begin by then
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (row[middle].ts <= e.at) low = middle + 1;
+      else high = middle;
+    }
+    return low > 0 && row[low - 1].latest >= e.at;
+  };
   for (const e of trace.traceEvents) {
     if (!['s', 't', 'f'].includes(e.ph)) continue;
     const key = JSON.stringify([e.cat, e.id, e.name]);

@@ -32,9 +32,27 @@ const fieldBytes = (f, b) => Buffer.concat([varint((f << 3) | 2), varint(b.lengt
 
 class Reader {
   constructor(bytes) { this.bytes = bytes; this.at = 0; }
+  // A number that is known to be small, as tags and lengths are; null at the end.
+  small() {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      if (this.at >= this.bytes.length) return null;
+      const c = this.bytes[this.at++];
+      value += (c & 127) * scale;
+      if (!(c & 128)) return value;
+    }
+  }
+  // Any number, as a BigInt; null at the end. BigInts are slow, and there are millions of these: 49 bits go without.
   varint() {
-    let value = 0n;
-    for (let shift = 0n; ; shift += 7n) {
+    let low = 0;
+    for (let i = 0, scale = 1; i < 7; i++, scale *= 128) {
+      if (this.at >= this.bytes.length) return null;
+      const c = this.bytes[this.at++];
+      low += (c & 127) * scale;
+      if (!(c & 128)) return BigInt(low);
+    }
+    let value = BigInt(low);
+    for (let shift = 49n; ; shift += 7n) {
       if (this.at >= this.bytes.length) return null;
       const c = this.bytes[this.at++];
       value |= BigInt(c & 127) << shift;
@@ -48,11 +66,11 @@ function parseMessage(bytes) {
   const out = [];
   const r = new Reader(bytes);
   while (r.at < bytes.length) {
-    const tag = Number(r.varint());
+    const tag = r.small();
     switch (tag & 7) {
       case 0: out.push([tag >> 3, r.varint()]); break;
       case 1: out.push([tag >> 3, r.take(8)]); break;
-      case 2: out.push([tag >> 3, r.take(Number(r.varint()))]); break;
+      case 2: out.push([tag >> 3, r.take(r.small())]); break;
       case 5: out.push([tag >> 3, r.take(4)]); break;
       default: throw new Error(`wire type ${tag & 7}`);
     }
