@@ -2,9 +2,10 @@
  * micro_native.c - CPU time from a batch of a linked producer to the payload of a
  * frame.
  *
- * Prints "micro_native.<case> <n> ns/event" lines: judging all of a batch of 1 MiB that
- * is stored as it came, and of one that goes the long way, with check sum, in memory,
- * in pieces as a socket gives them, on one core, best of several rounds.
+ * Prints "micro_native.<case> <n> ns/event" lines: judging all of a batch that is 1 MiB
+ * with the ends of its slices, which are added; of one that has them and is stored as
+ * it came; and of one that goes the long way, with check sum, in memory, in pieces as a
+ * socket gives them, on one core, best of several rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "base/buf.h"
 #include "core/typemap.h"
+#include "support/native_form.h"
 #include "trace/ingest.h"
 #include "trace/native_batch.h"
 #include "trace/pf_writer.h"
@@ -66,7 +68,8 @@ static void write_slice(struct tp_pf_writer *w, unsigned i, uint32_t n_args,
 }
 
 /* A batch; returns how many events it has. */
-static unsigned make_batch(struct tp_buf *out, uint32_t n_args, bool is_native)
+static unsigned make_batch(struct tp_buf *out, uint32_t n_args, bool is_native,
+                           bool has_ends)
 {
     struct tp_pf_writer_opts opts = {.stream_no = 3};
     struct tp_native_head head = {.stream_no = 3};
@@ -86,13 +89,15 @@ static unsigned make_batch(struct tp_buf *out, uint32_t n_args, bool is_native)
     head.n_events = n;
     if (is_native)
         tp_native_head_put(out->data, &head);
+    if (!has_ends)
+        native_form_leave_out_ends(out, 0);
     return n;
 }
 
 static void ingest(const struct tp_buf *body, const struct tp_ingest_opts *opts,
                    unsigned n)
 {
-    const struct tp_ingest_result *r;
+    const struct tp_ingest_result *r = NULL;
     struct tp_ingest *g;
     struct tp_err err;
     int rc = tp_ingest_new(opts, &g, &err);
@@ -113,11 +118,11 @@ static void ingest(const struct tp_buf *body, const struct tp_ingest_opts *opts,
     tp_ingest_free(g);
 }
 
-static void run(const char *what, uint32_t n_args, bool is_native,
+static void run(const char *what, uint32_t n_args, bool is_native, bool has_ends,
                 const struct tp_ingest_opts *opts)
 {
     struct tp_buf body = {0};
-    unsigned n = make_batch(&body, n_args, is_native);
+    unsigned n = make_batch(&body, n_args, is_native, has_ends);
     double best = 1e9;
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -144,9 +149,10 @@ int main(void)
     if (tp_typemap_new(NULL, &types, &err) != TP_OK)
         die(&err);
     opts.types = types;
-    run("bare", 0, true, &opts);
-    run("two_args", 2, true, &opts);
-    run("long_way", 0, false, &opts);
+    run("bare", 0, true, false, &opts);
+    run("two_args", 2, true, false, &opts);
+    run("with_ends", 0, true, true, &opts);
+    run("long_way", 0, false, false, &opts);
     tp_typemap_unref(types);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * post_native.c - posts native batches of 1 MiB to a trace, over as many connections as
- * told, and adds up what the service says of them.
+ * post_native.c - posts native batches of 0.6 MiB to a trace, which are 1 MiB with the
+ * ends of slices, over as many connections as told, and adds up what the service says.
  *
  * post_native PORT TRACE CONNECTIONS BATCHES
  *
@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "loopback.h"
+#include "support/native_form.h"
 #include "trace/native_batch.h"
 #include "trace/pf_writer.h"
 
@@ -93,6 +94,7 @@ static unsigned make_batch(struct tp_buf *out, int rank, uint32_t stream_no)
         return 0;
     head.n_events = n;
     tp_native_head_put(out->data, &head);
+    native_form_leave_out_ends(out, 0);
     return n;
 }
 

@@ -628,25 +628,6 @@ static ALWAYS char *put_shape(const struct tp_batch_writer *b, char *p,
     return p;
 }
 
-/* The packet that ends a slice for those who do not know our durations. */
-static ALWAYS char *put_end(const struct tp_batch_writer *b, char *p,
-                            const struct shape *s)
-{
-    char *packet = p;
-    char *body;
-
-    PUT_BYTES(p, "\x0a\x00\x5a");
-    body = p++;
-    PUT_BYTES(p, "\xe8\xea\x04\x01\x48\x03");
-    p = put_snippet(p, &s->track);
-    *body = (char)(p - body - 1);
-    *p++ = (char)TP_PB_TAG(TP_PF_PACKET_TIMESTAMP, TP_PB_VARINT);
-    p = put_time(p, s->ts_ns + s->dur_ns);
-    p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_ID, b->stream_no);
-    packet[1] = (char)(p - packet - 2);
-    return p;
-}
-
 /* Say what a slice or an instant needs and write it. */
 static ALWAYS char *put_event(struct tp_batch_writer *b, char *p,
                               const uint64_t *record, struct shape *s)
@@ -670,8 +651,7 @@ static ALWAYS char *put_event(struct tp_batch_writer *b, char *p,
     }
     s->type_iid = say_type(b, &p, TP_RECORD_TYPE(header));
     s->name_iid = say_name(b, &p, TP_RECORD_NAME(header));
-    p = put_shape(b, p, s);
-    return s->form == SHAPE_SLICE ? put_end(b, p, s) : p;
+    return put_shape(b, p, s);
 }
 
 /* Counters, flows and asynchronous events, which are few: by way of the encoder that

@@ -2,7 +2,7 @@
  * ingest.c - the way of a body into a payload.
  *
  *     bytes -> [gunzip] -> chrome_reader | pf_reader -> admit -> pf_writer -> payload
- *                      \-> native_check: the bytes are the payload
+ *                      \-> native_check, native_ends: the bytes are the payload
  *
  * A body of packets is taken for a native batch until it is found to be none, or not in
  * order; then what is held of it goes the long way from its first byte.
@@ -24,6 +24,7 @@
 #include "trace/frame.h"
 #include "trace/gunzip.h"
 #include "trace/native_check.h"
+#include "trace/native_ends.h"
 #include "trace/notes.h"
 #include "trace/packet_feed.h"
 #include "trace/pf_writer.h"
@@ -485,7 +486,7 @@ int tp_ingest_feed(struct tp_ingest *g, const void *p, size_t n, struct tp_err *
     return end_with(g, feed(g, p, n, err), err);
 }
 
-/* A native batch that is in order is the payload. */
+/* A native batch that is in order is the payload, with the ends of its slices. */
 static int finish_native(struct tp_ingest *g, struct tp_err *err)
 {
     const struct tp_native_found *found = tp_native_check_found(g->native);
@@ -497,6 +498,9 @@ static int finish_native(struct tp_ingest *g, struct tp_err *err)
         return rc;
     if (verdict != TP_NATIVE_GOOD)
         return give_up_native(g, err);
+    rc = tp_native_ends_add(&g->payload, found->n_events, found->head.stream_no, err);
+    if (rc != TP_OK)
+        return rc;
     g->result.is_native = true;
     g->result.native = found->head;
     g->result.as_is = g->native;

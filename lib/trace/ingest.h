@@ -85,8 +85,9 @@ struct tp_ingest_result {
     int64_t first_ns, last_ns; /* their earliest and latest time, before add_ns */
     bool is_native;            /* of a linked producer, by whose clock its times are */
     struct tp_native_head native;        /* what such a batch says of itself */
-    const struct tp_native_check *as_is; /* the payload is what came, and this is what
-                                            is known of it; else NULL */
+    const struct tp_native_check *as_is; /* the payload is what came, with the ends of
+                                            slices, and this is what is known of it;
+                                            else NULL */
     uint64_t members;                    /* top-level members kept */
     uint64_t members_left_out;           /* over a limit */
     uint64_t damages;                    /* places that could not be read */

@@ -3,8 +3,8 @@
  *
  * Reads a batch as it grows and judges each event by the trace's filter. It changes
  * nothing: either all of the batch is what a log may hold and the trace wants, or the
- * batch is left to the long way (ingest.h), which takes each event for itself. One
- * thread at a time.
+ * batch is left to the long way (ingest.h), which takes each event for itself. Ends of
+ * slices may be left out (native_ends.h). One thread at a time.
  */
 #ifndef TP_TRACE_NATIVE_CHECK_H
 #define TP_TRACE_NATIVE_CHECK_H

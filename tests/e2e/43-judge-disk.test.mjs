@@ -6,6 +6,7 @@ import path from 'node:path';
 import test from 'node:test';
 import { slice } from './lib/events.mjs';
 import { count } from './lib/judge.mjs';
+import { startLinked } from './lib/linked.mjs';
 import { TraceProcessor } from './lib/perfetto.mjs';
 import { serve, temporaryFolder } from './lib/server.mjs';
 
@@ -50,4 +51,19 @@ test('a log of a service that is gone opens by itself; a sealed stream does in a
   const elsewhere = await serve(t, { dataDir: copy });
   const sealed = await see(await elsewhere.download(id, '?format=perfetto'));
   assert.deepEqual([sealed.rows, sealed.flows, sealed.counters], [names.map((name) => ({ name, thread: 'main', process: 'trainer' })), 3, 3]);
+});
+
+test('the log of a linked program has the ends of its slices, which the program does not send', async (t) => {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0 });
+  const { id } = await server.createTrace();
+  await p.until((s) => s.isRecording, 'recording');
+  await p.tell('slices 50');
+  await p.tell('flush 10000');
+  await server.kill();
+  const judge = await TraceProcessor.load(fs.readFileSync(find(server.dataDir, '.log')));
+  assert.deepEqual(await judge.errors(), []);
+  const [{ n, ended }] = await judge.query('select count(*) as n, sum(dur >= 0 and name is not null) as ended from slice');
+  assert.ok(n >= 50, `${n} slices of trace ${id}`);
+  assert.equal(Number(ended), Number(n));
 });

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "support/native_form.h"
 #include "trace/pf_writer.h"
 
 #define TRACKS 8
@@ -72,6 +73,8 @@ void native_rig_slice(struct native_rig *rig, const char *cat, const char *name,
 void native_rig_end(struct native_rig *rig)
 {
     tp_native_head_put(rig->bytes.data, &rig->head);
+    if (!rig->keeps_ends)
+        native_form_leave_out_ends(&rig->bytes, 0);
 }
 
 void native_rig_fini(struct native_rig *rig)

@@ -7,6 +7,8 @@
 #ifndef TP_SUPPORT_NATIVE_RIG_H
 #define TP_SUPPORT_NATIVE_RIG_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "trace/event.h"
 #include "trace/native_batch.h"
@@ -17,6 +19,7 @@ struct tp_pf_writer;
 struct native_rig {
     struct tp_native_head head; /* its n_events is counted */
     struct tp_buf bytes;        /* the batch */
+    bool keeps_ends;            /* of slices, as older producers do; set after begin */
     struct tp_pf_writer *writer;
 };
 
@@ -31,7 +34,7 @@ void native_rig_event(struct native_rig *rig, const struct tp_event *ev);
 void native_rig_slice(struct native_rig *rig, const char *cat, const char *name,
                       int64_t tid, int64_t ts_ns, int64_t dur_ns);
 
-/* Write the head, with what was counted. */
+/* Write the head, with what was counted, and leave out what is not sent. */
 void native_rig_end(struct native_rig *rig);
 
 /* Release all. All-zero is allowed. */

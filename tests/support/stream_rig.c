@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/blob_mem.h"
+#include "support/native_form.h"
 #include "trace/frame.h"
 #include "trace/pf_descriptor.h"
 #include "trace/pf_reader.h"
@@ -59,6 +60,7 @@ int stream_rig_post(struct stream_rig *rig, const void *p, size_t n, struct tp_e
     struct tp_ingest_opts opts = rig->opts;
     const struct tp_ingest_result *result;
     struct tp_ingest *g = NULL;
+    bool is_as_it_came;
     int rc;
 
     if (rig->blobs == NULL)
@@ -72,6 +74,9 @@ int stream_rig_post(struct stream_rig *rig, const void *p, size_t n, struct tp_e
         rc = tp_ingest_finish(g, &result, err);
     if (rc == TP_OK)
         rc = tp_counts_check(&result->counts, err);
+    /* Before the append: a test may post what is in the log. */
+    is_as_it_came = rc == TP_OK && result->payload != NULL &&
+                    native_form_is_same(result->payload, result->payload_bytes, p, n);
     if (rc == TP_OK)
         rc = append_frame(rig->blobs, result, err);
     if (rc == TP_OK && rig->tally != NULL)
@@ -81,8 +86,7 @@ int stream_rig_post(struct stream_rig *rig, const void *p, size_t n, struct tp_e
         rig->damages = result->damages;
         rig->is_truncated = result->is_truncated;
         rig->is_native = result->is_native;
-        rig->is_as_it_came = result->payload_bytes == n && result->payload != NULL &&
-                             memcmp(result->payload, p, n) == 0;
+        rig->is_as_it_came = is_as_it_came;
     }
     tp_ingest_free(g);
     return rc;

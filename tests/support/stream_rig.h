@@ -25,7 +25,7 @@ struct stream_rig {
     uint64_t damages;              /* of the last post */
     bool is_truncated;
     bool is_native;     /* the last post was a native batch */
-    bool is_as_it_came; /* its payload is the body, byte for byte */
+    bool is_as_it_came; /* its payload is the body, but for ends of slices */
     struct tp_seal_result sealed;
 };
 

@@ -13,6 +13,7 @@
 #include "base/pb.h"
 #include "core/filter.h"
 #include "core/typemap.h"
+#include "support/blob_mem.h"
 #include "support/fault.h"
 #include "support/native_rig.h"
 #include "support/stream_rig.h"
@@ -22,7 +23,7 @@
 #include "trace/pf_fields.h"
 
 #define STREAM 5
-#define LAST_END_BYTES 22 /* the synthetic end behind the last event */
+#define LARGE_TEXT 15000 /* bytes */
 
 static struct tp_typemap *types;
 
@@ -48,7 +49,7 @@ static struct stream_rig new_stream(void)
 }
 
 /* Three slices and an instant on two threads. */
-static void make_batch(struct native_rig *rig)
+static void begin_batch(struct native_rig *rig)
 {
     struct tp_track track = {.index = 2,
                              .pid = {.kind = TP_ID_NUMBER, .number = 42},
@@ -66,6 +67,11 @@ static void make_batch(struct native_rig *rig)
     native_rig_slice(rig, "cpu_op", "aten::mm", 1, 900, 10);
     native_rig_event(rig, &instant);
     native_rig_slice(rig, "kernel", "gemm", 0, 2000, 500);
+}
+
+static void make_batch(struct native_rig *rig)
+{
+    begin_batch(rig);
     native_rig_end(rig);
 }
 
@@ -114,6 +120,35 @@ static void test_batch_in_order_is_stored_as_it_came(void **state)
     assert_int_equal(stream.counts.stored, 4);
     native_rig_fini(&batch);
     stream_rig_fini(&stream);
+}
+
+/* Older producers post the ends of slices, which are added when they do not come. */
+static void test_batch_is_the_same_on_disk_with_and_without_ends(void **state)
+{
+    struct stream_rig streams[2] = {new_stream(), new_stream()};
+    char *logs[2];
+    size_t sizes[2];
+    size_t posted[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct native_rig batch = {0};
+        struct tp_err err = {0};
+
+        begin_batch(&batch);
+        batch.keeps_ends = i == 1;
+        native_rig_end(&batch);
+        posted[i] = batch.bytes.len;
+        assert_int_equal(post(&streams[i], &batch, &err), TP_OK);
+        assert_true(streams[i].is_as_it_came);
+        logs[i] = blob_mem_data(streams[i].blobs, "log", &sizes[i]);
+        native_rig_fini(&batch);
+    }
+    assert_true(posted[0] < posted[1]);
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(logs[0], logs[1], sizes[0]);
+    for (int i = 0; i < 2; i++)
+        stream_rig_fini(&streams[i]);
 }
 
 static void test_pieces_of_any_size_are_the_same_batch(void **state)
@@ -301,7 +336,7 @@ static void test_batch_whose_head_counts_wrong_is_refused(void **state)
     }
 }
 
-/* Wherever it is cut, up to its last event. */
+/* Wherever it is cut. */
 static void test_batch_that_is_cut_is_refused(void **state)
 {
     struct native_rig batch = {0};
@@ -311,7 +346,7 @@ static void test_batch_that_is_cut_is_refused(void **state)
     (void)state;
     make_batch(&batch);
     whole = batch.bytes.len;
-    for (size_t n = 1; n < whole - LAST_END_BYTES; n++) {
+    for (size_t n = 1; n < whole; n++) {
         struct stream_rig stream = new_stream();
 
         batch.bytes.len = n;
@@ -366,6 +401,7 @@ static void test_batch_over_the_limit_goes_the_long_way(void **state)
 
     (void)state;
     native_rig_begin(&batch, STREAM, NULL);
+    batch.keeps_ends = true;
     for (; batch.bytes.len <= TP_NATIVE_BYTES_MAX; n++)
         native_rig_slice(&batch, "kernel", "gemm", 0, (int64_t)n, 1);
     native_rig_end(&batch);
@@ -408,10 +444,62 @@ static void test_check_survives_every_allocation_failure(void **state)
     native_rig_fini(&batch);
 }
 
+/* A batch for whose ends the memory that is there from the start is too small. */
+static void make_large(struct native_rig *batch)
+{
+    static char text[LARGE_TEXT];
+    struct tp_track track = {.index = 0,
+                             .pid = {.kind = TP_ID_NUMBER, .number = 42},
+                             .tid = {.kind = TP_ID_NUMBER, .number = 0}};
+    struct tp_arg arg = {.key = {"s", 1, 0},
+                         .kind = TP_ARG_STRING,
+                         .s = {text, sizeof(text)}};
+    struct tp_event ev = {.kind = TP_EVENT_SLICE,
+                          .phase = 'X',
+                          .ts_ns = 1000,
+                          .name = {"gemm", 4, 0},
+                          .cat = {"kernel", 6, 0},
+                          .track = &track,
+                          .args = &arg,
+                          .n_args = 1};
+
+    memset(text, 'x', sizeof(text));
+    native_rig_begin(batch, STREAM, NULL);
+    while (batch->bytes.len < (1u << 20) - 2 * LARGE_TEXT)
+        native_rig_event(batch, &ev);
+    while (batch->bytes.len < (1u << 20) - 100)
+        native_rig_slice(batch, "kernel", "gemm", 0, 1000, 1);
+    native_rig_end(batch);
+}
+
+static void test_posting_survives_every_allocation_failure(void **state)
+{
+    struct native_rig batch = {0};
+    bool was_hit = true;
+
+    (void)state;
+    make_large(&batch);
+    for (int n = 0; was_hit; n++) {
+        struct stream_rig stream = new_stream();
+        struct tp_err err = {0};
+        int rc;
+
+        stream.blobs = blob_mem_new();
+        fault_arm(n);
+        rc = post(&stream, &batch, &err);
+        was_hit = fault_disarm();
+        assert_int_equal(rc, was_hit ? TP_ENOMEM : TP_OK);
+        assert_int_equal(stream.counts.stored, was_hit ? 0 : batch.head.n_events);
+        stream_rig_fini(&stream);
+    }
+    native_rig_fini(&batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_in_order_is_stored_as_it_came),
+        cmocka_unit_test(test_batch_is_the_same_on_disk_with_and_without_ends),
         cmocka_unit_test(test_pieces_of_any_size_are_the_same_batch),
         cmocka_unit_test(test_batch_with_something_odd_is_read_event_by_event),
         cmocka_unit_test(test_types_outside_the_filter_are_filtered_and_the_rest_kept),
@@ -421,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_changed_bytes_are_refused_or_sealed_without_loss),
         cmocka_unit_test(test_batch_over_the_limit_goes_the_long_way),
         cmocka_unit_test(test_check_survives_every_allocation_failure),
+        cmocka_unit_test(test_posting_survives_every_allocation_failure),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

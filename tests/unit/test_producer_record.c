@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "support/blob_mem.h"
 #include "support/fault.h"
 #include "support/recorder_rig.h"
 
@@ -188,6 +189,41 @@ static void test_kinds_and_keys_that_there_are_not_spoil_no_event(void **state)
                      (unsigned long long)rig.n_drained, (unsigned long long)dropped);
         recorder_rig_fini(&rig);
     }
+}
+
+/* What other readers of a raw log need: type 2, and not ours alone. */
+static void test_each_slice_has_its_end_in_the_log(void **state)
+{
+    static const char begin[] = {0x48, 0x01, (char)0xe0, (char)0xea, 0x04};
+    static const char end[] = {(char)0xe8, (char)0xea, 0x04, 0x01, 0x48, 0x02};
+    struct tp_interval kernel = {.duration_ns = 1000, .track = tp_device_track(0, 7)};
+    struct recorder_rig rig = {0};
+    int n_begins = 0, n_ends = 0;
+    const char *log;
+    size_t n;
+
+    (void)state;
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    for (int i = 0; i < 20; i++) {
+        TP_BEGIN(rig.client, rig.kernel, "outer", TP_INT("i", i));
+        TP_INSTANT(rig.client, rig.kernel, "mark");
+        TP_BEGIN(rig.client, rig.copy, "inner");
+        TP_END(rig.client, rig.copy);
+        TP_END(rig.client, rig.kernel);
+        kernel.start_ns = tp_now();
+        tp_complete(rig.client, rig.kernel, tp_intern("launch"), &kernel, none);
+    }
+    TP_BEGIN(rig.client, rig.kernel, "unfinished");
+    recorder_rig_conserved(&rig, NULL);
+    log = blob_mem_data(rig.stream.blobs, "log", &n);
+    for (size_t i = 0; i + sizeof(end) <= n; i++) {
+        n_begins += memcmp(log + i, begin, sizeof(begin)) == 0;
+        n_ends += memcmp(log + i, end, sizeof(end)) == 0;
+    }
+    assert_int_equal(n_begins, 60);
+    assert_int_equal(n_ends, 60);
+    recorder_rig_fini(&rig);
 }
 
 static int n_evaluated;
@@ -556,7 +592,7 @@ static void test_batches_are_as_long_as_asked_for_and_lose_nothing(void **state)
     }
     recorder_rig_conserved(&rig, NULL);
     assert_int_equal(rig.n_drained, 20000);
-    assert_in_range(rig.n_batches, 5, 8);
+    assert_in_range(rig.n_batches, 4, 6);
     assert_int_equal(rig.stream.counts.stored, 20000 + 2); /* and two names */
     recorder_rig_fini(&rig);
 }
@@ -600,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_flows_and_asynchronous_events_keep_their_ids),
         cmocka_unit_test(test_whole_numbers_of_every_size_are_kept_exactly),
         cmocka_unit_test(test_kinds_and_keys_that_there_are_not_spoil_no_event),
+        cmocka_unit_test(test_each_slice_has_its_end_in_the_log),
         cmocka_unit_test(test_nothing_is_evaluated_or_recorded_while_off),
         cmocka_unit_test(test_an_end_closes_what_was_left_open_above),
         cmocka_unit_test(test_slices_that_are_open_at_the_stop_are_unfinished),

@@ -1,0 +1,353 @@
+/*
+ * Ends of slices that a sender left out: each slice gets one, with its track and time,
+ * and nothing else of the batch changes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/pb.h"
+#include "support/fault.h"
+#include "support/native_form.h"
+#include "support/native_rig.h"
+#include "trace/native_ends.h"
+#include "trace/pf_encode.h"
+
+#define STREAM 5
+#define SLICES 40
+#define LONG_TEXT 17000 /* bytes of a packet whose lengths do not fit into two */
+
+static const struct tp_track track = {.index = 2,
+                                      .pid = {.kind = TP_ID_NUMBER, .number = 42},
+                                      .tid = {.kind = TP_ID_NUMBER, .number = 42}};
+
+/* A batch of n slices on four threads, as older producers send it. */
+static void make_batch(struct native_rig *rig, uint32_t stream_no, int n)
+{
+    native_rig_begin(rig, stream_no, NULL);
+    rig->keeps_ends = true;
+    for (int i = 0; i < n; i++)
+        native_rig_slice(rig, "kernel", i % 3 == 0 ? "gemm" : "relu", i % 4,
+                         1000000000 + i * 1000, i * 70);
+    native_rig_end(rig);
+}
+
+static void copy(const struct tp_buf *from, struct tp_buf *to)
+{
+    to->len = 0;
+    assert_int_equal(tp_buf_append(to, from->data, from->len, NULL), TP_OK);
+}
+
+static void expect_same(const struct tp_buf *a, const struct tp_buf *b)
+{
+    assert_int_equal(a->len, b->len);
+    assert_memory_equal(a->data, b->data, a->len);
+}
+
+/* A batch without its ends becomes what it was with them. */
+static void expect_restored(const struct tp_buf *whole, uint32_t stream_no, uint64_t n)
+{
+    struct tp_buf bytes = {0};
+
+    copy(whole, &bytes);
+    native_form_leave_out_ends(&bytes, 0);
+    if (bytes.len >= whole->len)
+        fail_msg("%llu slices had no ends", (unsigned long long)n);
+    assert_int_equal(tp_native_ends_add(&bytes, n, stream_no, NULL), TP_OK);
+    expect_same(&bytes, whole);
+    tp_buf_fini(&bytes);
+}
+
+/* Nothing is added to a batch. */
+static void expect_kept(const struct tp_buf *batch, uint64_t n)
+{
+    struct tp_buf bytes = {0};
+
+    copy(batch, &bytes);
+    assert_int_equal(tp_native_ends_add(&bytes, n, STREAM, NULL), TP_OK);
+    expect_same(&bytes, batch);
+    tp_buf_fini(&bytes);
+}
+
+static void test_ends_that_were_left_out_come_back_byte_for_byte(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= SLICES; n++) {
+        struct native_rig whole = {0};
+
+        make_batch(&whole, STREAM, n);
+        expect_restored(&whole.bytes, STREAM, (uint64_t)n);
+        native_rig_fini(&whole);
+    }
+}
+
+static void test_streams_of_every_number_are_served(void **state)
+{
+    static const uint32_t numbers[] = {1, 127, 128, 16384, 65535};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        struct native_rig whole = {0};
+
+        make_batch(&whole, numbers[i], SLICES);
+        expect_restored(&whole.bytes, numbers[i], SLICES);
+        native_rig_fini(&whole);
+    }
+}
+
+/* Texts make a packet long, and times of all sizes; other kinds of events get none. */
+static void test_slices_of_every_shape_get_their_end(void **state)
+{
+    static const int64_t times[] = {0, 127, 128, 1 << 28, 1795982590884123457};
+    static char text[LONG_TEXT];
+    struct tp_arg arg = {.key = {"s", 1, 0}, .kind = TP_ARG_STRING};
+    struct native_rig whole = {0};
+
+    (void)state;
+    memset(text, 'x', sizeof(text));
+    native_rig_begin(&whole, STREAM, NULL);
+    whole.keeps_ends = true;
+    for (size_t i = 0; i < 25; i++) {
+        struct tp_event ev = {.kind = i % 4 == 3   ? TP_EVENT_INSTANT
+                                      : i % 4 == 2 ? TP_EVENT_BEGIN
+                                                   : TP_EVENT_SLICE,
+                              .ts_ns = times[i % 5],
+                              .name = {"op", 2, 0},
+                              .cat = {"kernel", 6, 0},
+                              .track = &track,
+                              .args = &arg,
+                              .n_args = i % 4 == 0};
+
+        ev.phase = "XBEi"[ev.kind];
+        ev.is_unfinished = ev.kind == TP_EVENT_BEGIN;
+        ev.dur_ns = ev.kind == TP_EVENT_SLICE ? times[i / 5] : 0;
+        arg.s = (struct tp_str){text, i % 8 == 0 ? LONG_TEXT : 5};
+        native_rig_event(&whole, &ev);
+    }
+    native_rig_end(&whole);
+    expect_restored(&whole.bytes, STREAM, 25);
+    native_rig_fini(&whole);
+}
+
+static void test_batch_with_ends_stays_as_it_is(void **state)
+{
+    struct native_rig whole = {0};
+
+    (void)state;
+    make_batch(&whole, STREAM, SLICES);
+    expect_kept(&whole.bytes, SLICES);
+    native_form_leave_out_ends(&whole.bytes, 1);
+    expect_kept(&whole.bytes, SLICES); /* the first one speaks for all */
+    native_rig_fini(&whole);
+}
+
+static void test_an_end_that_is_there_is_not_doubled(void **state)
+{
+    struct native_rig whole = {0};
+    struct tp_buf bytes = {0};
+    struct tp_pb_field f;
+    const char *p;
+    size_t n_ends = 0;
+
+    (void)state;
+    make_batch(&whole, STREAM, SLICES);
+    /* All but the first one. */
+    p = whole.bytes.data;
+    for (const char *stop = p + whole.bytes.len, *next; p < stop; p = next) {
+        next = tp_pb_next_field(p, stop, &f);
+        assert_non_null(next);
+        if (!native_form_is_end(&f) || n_ends++ > 0)
+            assert_int_equal(tp_buf_append(&bytes, p, (size_t)(next - p), NULL), TP_OK);
+    }
+    assert_int_equal(n_ends, SLICES);
+    assert_int_equal(tp_native_ends_add(&bytes, SLICES, STREAM, NULL), TP_OK);
+    expect_same(&bytes, &whole.bytes);
+    tp_buf_fini(&bytes);
+    native_rig_fini(&whole);
+}
+
+static void test_batch_without_slices_stays_as_it_is(void **state)
+{
+    struct tp_event instant = {.kind = TP_EVENT_INSTANT,
+                               .phase = 'i',
+                               .scope = 't',
+                               .ts_ns = 5000,
+                               .name = {"tick", 4, 0},
+                               .cat = {"kernel", 6, 0},
+                               .track = &track};
+    struct tp_buf nothing = {0};
+    struct native_rig batch = {0};
+
+    (void)state;
+    native_rig_begin(&batch, STREAM, NULL);
+    native_rig_event(&batch, &instant);
+    native_rig_end(&batch);
+    expect_kept(&batch.bytes, 1);
+    native_rig_fini(&batch);
+    assert_int_equal(tp_native_ends_add(&nothing, 0, STREAM, NULL), TP_OK);
+    assert_int_equal(nothing.len, 0);
+}
+
+/* A slice whose fields are in another order, as others may write them. */
+static size_t other_order(char *to, bool has_clock)
+{
+    char body[64];
+    char packet[128];
+    char *b = body;
+    char *p = packet;
+
+    b = tp_pb_put_u64(b, 11, 77);   /* track_uuid */
+    b = tp_pb_put_u64(b, 9900, 40); /* dur_ns, of which the last one counts */
+    b = tp_pb_put_u64(b, 9900, 50);
+    b = tp_pb_put_u64(b, 9, 1); /* type: a begin */
+    p = tp_pb_put_bytes(p, 11, body, (size_t)(b - body));
+    if (has_clock)
+        p = tp_pb_put_u64(p, 58, 64);
+    p = tp_pb_put_u64(p, 10, STREAM);
+    p = tp_pb_put_u64(p, 8, 1000);
+    return (size_t)(tp_pb_put_bytes(to, 1, packet, (size_t)(p - packet)) - to);
+}
+
+static void test_fields_may_be_in_any_order(void **state)
+{
+    char whole[512];
+    char *p = whole + other_order(whole, false);
+    struct tp_buf bytes = {0};
+
+    (void)state;
+    assert_int_equal(tp_buf_append(&bytes, whole, (size_t)(p - whole), NULL), TP_OK);
+    p = tp_pf_put_slice_end(p, STREAM, 77, 1050);
+    assert_int_equal(tp_native_ends_add(&bytes, 1, STREAM, NULL), TP_OK);
+    assert_int_equal(bytes.len, (size_t)(p - whole));
+    assert_memory_equal(bytes.data, whole, bytes.len);
+    tp_buf_fini(&bytes);
+}
+
+static void test_a_time_of_another_clock_is_left_alone(void **state)
+{
+    char packet[512];
+    struct tp_buf bytes = {0};
+
+    (void)state;
+    assert_int_equal(tp_buf_append(&bytes, packet, other_order(packet, true), NULL),
+                     TP_OK);
+    expect_kept(&bytes, 1);
+    tp_buf_fini(&bytes);
+}
+
+/* Whatever the bytes are, what was there stays there in its order. */
+static void test_cut_batch_is_read_to_its_last_whole_packet(void **state)
+{
+    struct native_rig batch = {0};
+    struct tp_buf cut = {0};
+    struct tp_buf before = {0};
+
+    (void)state;
+    make_batch(&batch, STREAM, 4);
+    native_form_leave_out_ends(&batch.bytes, 0);
+    for (size_t n = 1; n < batch.bytes.len; n++) {
+        cut.len = before.len = 0;
+        assert_int_equal(tp_buf_append(&cut, batch.bytes.data, n, NULL), TP_OK);
+        assert_int_equal(tp_buf_append(&before, batch.bytes.data, n, NULL), TP_OK);
+        assert_int_equal(tp_native_ends_add(&cut, 4, STREAM, NULL), TP_OK);
+        native_form_leave_out_ends(&cut, 0);
+        if (cut.len != n || memcmp(cut.data, before.data, n) != 0)
+            fail_msg("%zu of %zu bytes are left", cut.len, n);
+    }
+    tp_buf_fini(&cut);
+    tp_buf_fini(&before);
+    native_rig_fini(&batch);
+}
+
+/* More slices than there are events: the count is what bounds the memory. */
+static void test_no_more_ends_are_added_than_there_are_events(void **state)
+{
+    struct native_rig batch = {0};
+
+    (void)state;
+    make_batch(&batch, STREAM, SLICES);
+    for (size_t n = 0; n <= SLICES; n++) {
+        struct tp_buf bytes = {0};
+        struct tp_buf some = {0};
+
+        copy(&batch.bytes, &bytes);
+        native_form_leave_out_ends(&bytes, 0);
+        copy(&batch.bytes, &some);
+        native_form_leave_out_ends(&some, n);
+        assert_int_equal(tp_native_ends_add(&bytes, n, STREAM, NULL), TP_OK);
+        if (bytes.len != some.len || memcmp(bytes.data, some.data, some.len) != 0)
+            fail_msg("%zu events: %zu bytes and not %zu", n, bytes.len, some.len);
+        tp_buf_fini(&bytes);
+        tp_buf_fini(&some);
+    }
+    native_rig_fini(&batch);
+}
+
+static void test_a_limit_of_the_buffer_changes_nothing(void **state)
+{
+    struct native_rig batch = {0};
+    struct tp_buf bytes = {0};
+    struct tp_err err = {0};
+
+    (void)state;
+    make_batch(&batch, STREAM, SLICES);
+    native_form_leave_out_ends(&batch.bytes, 0);
+    copy(&batch.bytes, &bytes);
+    bytes.limit_bytes = bytes.len + SLICES;
+    assert_int_equal(tp_native_ends_add(&bytes, SLICES, STREAM, &err), TP_EQUOTA);
+    expect_same(&bytes, &batch.bytes);
+    tp_buf_fini(&bytes);
+    native_rig_fini(&batch);
+}
+
+static void test_adding_survives_every_allocation_failure(void **state)
+{
+    struct native_rig whole = {0};
+    struct tp_buf less = {0};
+    int rc = TP_ENOMEM;
+
+    (void)state;
+    make_batch(&whole, STREAM, SLICES);
+    copy(&whole.bytes, &less);
+    native_form_leave_out_ends(&less, 0);
+    for (int n = 0; rc != TP_OK; n++) {
+        struct tp_buf bytes = {0};
+        struct tp_err err = {0};
+
+        copy(&less, &bytes);
+        fault_arm(n);
+        rc = tp_native_ends_add(&bytes, SLICES, STREAM, &err);
+        if (fault_disarm())
+            assert_int_equal(rc, TP_ENOMEM);
+        expect_same(&bytes, rc == TP_OK ? &whole.bytes : &less);
+        tp_buf_fini(&bytes);
+    }
+    tp_buf_fini(&less);
+    native_rig_fini(&whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends_that_were_left_out_come_back_byte_for_byte),
+        cmocka_unit_test(test_streams_of_every_number_are_served),
+        cmocka_unit_test(test_slices_of_every_shape_get_their_end),
+        cmocka_unit_test(test_batch_with_ends_stays_as_it_is),
+        cmocka_unit_test(test_an_end_that_is_there_is_not_doubled),
+        cmocka_unit_test(test_batch_without_slices_stays_as_it_is),
+        cmocka_unit_test(test_fields_may_be_in_any_order),
+        cmocka_unit_test(test_a_time_of_another_clock_is_left_alone),
+        cmocka_unit_test(test_cut_batch_is_read_to_its_last_whole_packet),
+        cmocka_unit_test(test_no_more_ends_are_added_than_there_are_events),
+        cmocka_unit_test(test_a_limit_of_the_buffer_changes_nothing),
+        cmocka_unit_test(test_adding_survives_every_allocation_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
