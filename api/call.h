@@ -102,8 +102,9 @@ struct tp_call_stream {
 struct tp_call_wait {
     uint64_t deadline_ns;
     /* Append to out what the client should hear ahead of the answer, which is made
-     * afterwards, by resume(): the value of one header. Returns false when there is
-     * nothing. Cheap. NULL: never. */
+     * afterwards, by resume(): the value of one header; nothing when there is no memory
+     * for it. Returns false when there is nothing to hear, so that it waits on. Cheap.
+     * NULL: never. */
     bool (*ahead)(struct tp_call *call, struct tp_buf *out);
     bool (*ready)(struct tp_call *call);
     void (*resume)(struct tp_call *call); /* give the answer now */

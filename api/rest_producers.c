@@ -269,7 +269,9 @@ static bool write_ahead(struct tp_call *call, struct tp_buf *out)
     tp_json_out_object(&o, NULL);
     tp_sync_json_write_ahead(&o, &reply, call->now.wall_ns);
     tp_json_out_close_object(&o);
-    return tp_json_out_end(&o, &err) == TP_OK;
+    if (tp_json_out_end(&o, &err) != TP_OK)
+        out->len = 0; /* the answer says it */
+    return true;
 }
 
 static void hold_sync(struct tp_call *call, const struct tp_sync_body *body)

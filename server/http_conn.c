@@ -243,13 +243,16 @@ static void send_interim(struct tp_conn *c, struct tp_str value)
         shutdown(c->fd, SHUT_RDWR);
 }
 
-static void speak(void *arg, struct tp_now now, struct tp_buf *out)
+static bool speak(void *arg, struct tp_now now, struct tp_buf *out)
 {
     struct tp_conn *c = arg;
 
     c->call.now = now;
-    if (c->call.wait.ahead(&c->call, out))
+    if (!c->call.wait.ahead(&c->call, out))
+        return false;
+    if (out->len > 0)
         send_interim(c, (struct tp_str){out->data, out->len});
+    return true;
 }
 
 static void call_is_gone(void *arg)

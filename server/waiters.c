@@ -28,6 +28,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/engine.h"
+#include "engine/spare.h"
 #include "engine/sync.h"
 #include "server/clock.h"
 #include "server/trim.h"
@@ -223,19 +224,18 @@ static void client_gone(struct tp_waiters *w, uint64_t id)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Let all speak who are ready and can; the lock is held. The time is read when ready()
- * has waited for whoever changes things: it may have taken long. */
-static void let_speak(struct tp_waiters *w, struct tp_now now)
+/* Let all speak who can and have something to say; the lock is held. The time is read
+ * for each: whoever changes things may have been waited for. */
+static void let_speak(struct tp_waiters *w)
 {
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
         struct slot *s = &w->slots[i];
 
-        if (!s->is_used || s->waiter.speak == NULL ||
-            !s->waiter.ready(s->waiter.arg, now))
+        if (!s->is_used || s->waiter.speak == NULL)
             continue;
         w->speech.len = 0;
-        s->waiter.speak(s->waiter.arg, tp_clock_now(), &w->speech);
-        s->is_due = true;
+        if (s->waiter.speak(s->waiter.arg, tp_clock_now(), &w->speech))
+            s->is_due = true;
     }
 }
 
@@ -256,7 +256,7 @@ static void look(struct tp_waiters *w, struct tp_now now, bool all)
 
     pthread_mutex_lock(&w->lock);
     if (all && w->engine != NULL && tp_engine_is_telling(w->engine, now))
-        let_speak(w, now);
+        let_speak(w);
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
         struct slot *s = &w->slots[i];
 
@@ -340,13 +340,14 @@ static void wait_events(struct tp_waiters *w, int ms)
     }
 }
 
-/* Give memory back now and then. */
-static void trim(struct tp_waiters *w, uint64_t now_ns)
+/* Give memory back now and then, or have it before it is needed. */
+static void tend_memory(struct tp_waiters *w, struct tp_now now)
 {
-    if (now_ns < w->trim_ns)
+    if (now.mono_ns < w->trim_ns)
         return;
-    w->trim_ns = now_ns + TRIM_NS;
-    tp_trim_look(&w->trim, w->engine, now_ns);
+    w->trim_ns = now.mono_ns + TRIM_NS;
+    tp_trim_look(&w->trim, w->engine, now.mono_ns);
+    tp_engine_make_ready(w->engine, now);
 }
 
 static void *run(void *arg)
@@ -370,7 +371,7 @@ static void *run(void *arg)
         if (has_changed) {
             all_ns = now.mono_ns;
             tick_ns = tp_engine_tick(w->engine, now);
-            trim(w, now.mono_ns);
+            tend_memory(w, now);
         }
         if (w->workers != NULL && tp_engine_has_work(w->engine))
             tp_workers_poke(w->workers);

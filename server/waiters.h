@@ -34,10 +34,11 @@ struct tp_waiter {
     void (*suspend)(void *arg); /* when it starts to wait */
     void (*resume)(void *arg);  /* last; arg may be gone afterwards */
     tp_ready_fn ready;
-    /* It is ready, and something is being told that cannot wait until it is resumed:
-     * all who are ready say it before the first is. out is room to write it in, empty.
-     * NULL: it has nothing to say. Called as ready is. */
-    void (*speak)(void *arg, struct tp_now now, struct tp_buf *out);
+    /* Something is being told that cannot wait until it is resumed: all whom it
+     * concerns say it before the first is. out is room to write it in, empty. Returns
+     * whether it is ready for that; else ready is asked. NULL: it never says anything.
+     * Called as ready is. */
+    bool (*speak)(void *arg, struct tp_now now, struct tp_buf *out);
     void (*on_gone)(void *arg); /* its client went away; before it is resumed */
     void (*on_stop)(void *arg); /* the service stops; before it is resumed */
     void *arg;

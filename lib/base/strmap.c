@@ -141,15 +141,15 @@ static void index_entry(uint32_t *index, size_t n_index, uint64_t hash, size_t n
     index[slot] = (uint32_t)number + 1;
 }
 
-/* Rebuild both tables with room for one more, squeezing removed entries out. */
-static int rebuild(struct tp_strmap *m, struct tp_err *err)
+/* Rebuild both tables with room for at least so many, squeezing removed entries out. */
+static int rebuild(struct tp_strmap *m, size_t room, struct tp_err *err)
 {
     size_t n_index = FIRST_INDEX;
     struct tp_strmap_entry *entries = NULL;
     uint32_t *index = NULL;
     size_t n = 0;
 
-    while (n_index * 3 / 4 < m->n_live + m->n_live / 2 + 1)
+    while (n_index < MAX_ENTRIES && n_index * 3 / 4 < room)
         n_index *= 2;
     /* A place for each entry that the index may hold at a load of 3/4. */
     entries = calloc(n_index * 3 / 4, sizeof(*entries));
@@ -157,9 +157,10 @@ static int rebuild(struct tp_strmap *m, struct tp_err *err)
     if (entries == NULL || index == NULL || m->n_live >= MAX_ENTRIES) {
         free(entries);
         free(index);
-        return tp_fail(err, TP_ENOMEM, "no memory for a map of %zu keys",
-                       m->n_live + 1);
+        return tp_fail(err, TP_ENOMEM, "no memory for a map of %zu keys", room);
     }
+    if (m->n_index == 0)
+        choose_key(m);
     for (size_t i = 0; i < m->n_entries; i++) {
         if (m->entries[i].key == NULL)
             continue;
@@ -176,6 +177,15 @@ static int rebuild(struct tp_strmap *m, struct tp_err *err)
     return TP_OK;
 }
 
+int tp_strmap_reserve(struct tp_strmap *m, size_t n, struct tp_err *err)
+{
+    size_t room = n > m->n_live ? n : m->n_live;
+
+    if (m->n_index * 3 / 4 - m->n_entries >= room - m->n_live)
+        return TP_OK;
+    return rebuild(m, room, err);
+}
+
 int tp_strmap_put_u64(struct tp_strmap *m, const char *key, size_t n, uint64_t value,
                       struct tp_err *err)
 {
@@ -187,10 +197,8 @@ int tp_strmap_put_u64(struct tp_strmap *m, const char *key, size_t n, uint64_t v
         e->value = value;
         return TP_OK;
     }
-    if (m->n_index == 0)
-        choose_key(m);
     if (m->n_entries == m->n_index * 3 / 4) {
-        rc = rebuild(m, err);
+        rc = rebuild(m, m->n_live + m->n_live / 2 + 1, err);
         if (rc != TP_OK)
             return rc;
     }

@@ -30,6 +30,10 @@ struct tp_strmap {
 /* Release keys and tables and make the map empty. NULL and all-zero are allowed. */
 void tp_strmap_fini(struct tp_strmap *m);
 
+/* Make room for n keys in all, so that as many can be put without growing in between.
+ * TP_ENOMEM: the map is as before, and grows as ever. */
+int tp_strmap_reserve(struct tp_strmap *m, size_t n, struct tp_err *err);
+
 /*
  * Set the value of a key, new or present.
  *

@@ -14,17 +14,24 @@ void tp_bulk_reserve(struct tp_bulk *b, size_t n)
     b->size = b->bytes == NULL ? 0 : n;
 }
 
-void *tp_bulk_take(struct tp_bulk *b, size_t n)
+void *tp_bulk_room(struct tp_bulk *b, size_t n)
 {
     const size_t align = alignof(max_align_t);
     size_t whole = (n + align - 1) & ~(align - 1);
-    void *object;
+    void *room = NULL;
 
-    if (b->size - b->used < whole)
-        return calloc(1, n);
-    object = b->bytes + b->used;
-    b->used += whole;
-    return object;
+    if (b->bytes != NULL && b->size - b->used >= whole) {
+        room = b->bytes + b->used;
+        b->used += whole;
+    }
+    return room;
+}
+
+void *tp_bulk_take(struct tp_bulk *b, size_t n)
+{
+    void *room = tp_bulk_room(b, n);
+
+    return room != NULL ? room : calloc(1, n);
 }
 
 void tp_bulk_give(const struct tp_bulk *b, void *object)

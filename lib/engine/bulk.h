@@ -19,6 +19,10 @@ struct tp_bulk {
  * itself. */
 void tp_bulk_reserve(struct tp_bulk *b, size_t n);
 
+/* n zeroed bytes of the piece, aligned for anything; NULL when it has no such room.
+ * They need not be given back. */
+void *tp_bulk_room(struct tp_bulk *b, size_t n);
+
 /* A zeroed object of n bytes, aligned for anything; NULL without memory. */
 void *tp_bulk_take(struct tp_bulk *b, size_t n);
 

@@ -316,6 +316,8 @@ static int build(struct creation *c)
         rc = check_start_at(c);
     if (rc == TP_OK)
         rc = resolve_filter(c);
+    if (rc == TP_OK && !c->request->dry_run)
+        tp_spare_take(c->e, tp_spare_wanted(c->job), &t->objects);
     if (rc == TP_OK)
         rc = tp_match_all(t, c->now, &c->n_matched, c->err);
     if (rc == TP_OK)
@@ -409,7 +411,10 @@ static int create(struct creation *c, struct tp_trace_view **out)
         return rc;
     if (!c->request->dry_run)
         tp_new_id(c->e, c->now, c->trace->id);
-    rc = tp_make_view(c->trace, TP_VIEW_FULL, &view, c->err);
+    rc = tp_make_view(c->trace,
+                      c->request->is_brief && !c->request->dry_run ? TP_VIEW_BRIEF
+                                                                   : TP_VIEW_FULL,
+                      &view, c->err);
     if (rc == TP_OK && !c->request->dry_run)
         rc = establish(c);
     if (rc != TP_OK) {

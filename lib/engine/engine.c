@@ -79,6 +79,7 @@ void tp_engine_free(struct tp_engine *e)
     tp_strmap_fini(&e->producers);
     tp_strmap_fini(&e->keys);
     tp_strmap_fini(&e->jobs);
+    tp_spare_fini(&e->spare);
     tp_lock_event_fini(&e->sealed);
     tp_lock_fini(&e->lock);
     free(e->version);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "engine/bulk.h"
 #include "engine/pool.h"
 
 static const char *put(char **p, struct tp_str s)
@@ -16,17 +17,14 @@ static const char *put(char **p, struct tp_str s)
     return start;
 }
 
-int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from,
-                     struct tp_err *err)
+static size_t texts_bytes(const struct tp_row_identity *from)
 {
-    size_t n = from->producer_id.len + from->name.len + from->kind.len +
-               from->host.len + from->backend.len + from->device.len +
-               from->process.len + 7;
-    char *block = malloc(n), *p = block;
+    return from->producer_id.len + from->name.len + from->kind.len + from->host.len +
+           from->backend.len + from->device.len + from->process.len + 7;
+}
 
-    if (block == NULL)
-        return tp_fail(err, TP_ENOMEM, "no memory for a producer");
-    who->block = block;
+static void fill(struct tp_identity *who, const struct tp_row_identity *from, char *p)
+{
     who->id = put(&p, from->producer_id);
     who->name = put(&p, from->name);
     who->kind = put(&p, from->kind);
@@ -37,7 +35,36 @@ int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from
     who->rank = from->rank;
     who->pid = from->pid;
     who->world_size = from->world_size;
+}
+
+int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from,
+                     struct tp_err *err)
+{
+    char *block = malloc(texts_bytes(from));
+
+    if (block == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a producer");
+    who->block = block;
+    fill(who, from, block);
     return TP_OK;
+}
+
+int tp_identity_init_in(struct tp_bulk *b, struct tp_identity *who,
+                        const struct tp_row_identity *from, struct tp_err *err)
+{
+    char *room = tp_bulk_room(b, texts_bytes(from));
+
+    if (room == NULL)
+        return tp_identity_init(who, from, err);
+    who->block = NULL;
+    fill(who, from, room);
+    return TP_OK;
+}
+
+void tp_identity_borrow(struct tp_identity *who, const struct tp_identity *from)
+{
+    *who = *from;
+    who->block = NULL;
 }
 
 void tp_identity_fini(struct tp_identity *who)

@@ -11,6 +11,7 @@
 #include "engine/trace_views.h"
 #include "store/rows.h"
 
+struct tp_bulk;
 struct tp_err;
 struct tp_pool;
 
@@ -21,12 +22,19 @@ struct tp_identity {
     int64_t pid;
     uint32_t world_size;
     const char *process; /* base/process_key.h; "" = not known */
-    char *block;         /* what the texts live in */
+    char *block;         /* what the texts live in; NULL: they are not its own */
 };
 
 /* Copy from a row or request. TP_ENOMEM: nothing changed. */
 int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from,
                      struct tp_err *err);
+
+/* The same with texts in a piece of memory that lives as long, while it has room. */
+int tp_identity_init_in(struct tp_bulk *b, struct tp_identity *who,
+                        const struct tp_row_identity *from, struct tp_err *err);
+
+/* Be the same as another that lives as long and stays as it is. */
+void tp_identity_borrow(struct tp_identity *who, const struct tp_identity *from);
 
 /* Release the texts. All-zero is allowed. */
 void tp_identity_fini(struct tp_identity *who);

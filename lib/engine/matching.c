@@ -7,8 +7,6 @@
 #include "engine/life.h"
 #include "engine/objects.h"
 
-#define BULK_MIN 64 /* producers whose objects are allocated in one piece */
-
 bool tp_match_is_live_kind(const struct tp_producer *p)
 {
     return p->has_synced || strcmp(p->who.kind, "native") == 0 || tp_kineto_is(p);
@@ -98,9 +96,11 @@ int tp_match_all(struct tp_trace *t, struct tp_now now, size_t *n_matched,
     int rc = TP_OK;
 
     *n_matched = 0;
-    if (t->job->n_producers >= BULK_MIN)
-        tp_bulk_reserve(&t->objects, t->job->n_producers * (sizeof(struct tp_member) +
-                                                            sizeof(struct tp_stream)));
+    tp_bulk_reserve(&t->objects, tp_spare_wanted(t->job));
+    if (t->job->n_producers >= TP_SPARE_MANY) { /* without memory they grow */
+        tp_strmap_reserve(&t->by_producer, t->job->n_producers, NULL);
+        tp_strmap_reserve(&t->by_key, t->job->n_producers, NULL);
+    }
     while (rc == TP_OK && tp_strmap_next(&t->engine->producers, &cursor, NULL, &p)) {
         struct tp_member *m;
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/lock.h"
 #include "base/strmap.h"
 #include "core/counts.h"
@@ -27,6 +28,7 @@
 #include "engine/identity.h"
 #include "engine/kineto.h"
 #include "engine/member.h"
+#include "engine/spare.h"
 #include "engine/spec.h"
 #include "engine/tell.h"
 
@@ -48,12 +50,14 @@ struct tp_job {
     struct tp_registry *registry; /* readers of it need no lock */
     struct tp_trace *active;      /* at most one */
     size_t n_producers;
+    struct tp_strmap same; /* producers, by what makes two registrations the same */
     size_t n_traces;
 };
 
 struct tp_producer {
     struct tp_identity who;
     struct tp_job *job;
+    struct tp_buf same_key; /* under which its job knows it in `same` */
     char *capabilities;
     uint64_t registered_ns;
     uint64_t seen_wall_ns;
@@ -157,6 +161,7 @@ struct tp_trace {
     uint64_t news_ns;     /* not before, monotonic */
     struct tp_stream **streams; /* by number - 1 */
     size_t n_streams;
+    size_t seals_from;       /* where the last stream was that wanted its seal */
     struct tp_strmap by_key; /* event streams: see tp_stream_key() */
     uint64_t late_batches, late_events;
     bool has_late_news; /* that its row does not have yet */
@@ -183,6 +188,7 @@ struct tp_engine {
     uint64_t last_key_sweep_ns;
     struct tp_tell_speed speed; /* of telling producers to start */
     uint64_t telling_until_ns;  /* monotonic: later nobody waits to be told */
+    struct tp_spare spare;      /* for the objects of the next trace */
     uint64_t n_snapshots;       /* downloads of active traces that are open */
     struct tp_engine_stats stats;
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "core/filter.h"
 #include "engine/check.h"
@@ -65,6 +66,7 @@ void tp_job_free(struct tp_job *job)
     if (job == NULL)
         return;
     tp_registry_free(job->registry);
+    tp_strmap_fini(&job->same);
     free(job);
 }
 
@@ -218,7 +220,7 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
     m = tp_bulk_take(&t->objects, sizeof(*m));
     if (m == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a producer");
-    rc = tp_identity_init(&m->who, who, err);
+    rc = tp_identity_init_in(&t->objects, &m->who, who, err);
     if (rc == TP_OK)
         rc = tp_strmap_put(&t->by_producer, m->who.id, strlen(m->who.id), m, err);
     if (rc != TP_OK) {
@@ -259,13 +261,13 @@ void tp_member_detach(struct tp_member *m)
     m->producer = NULL;
 }
 
-int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,
-                  struct tp_str file_name, struct tp_stream **out,
-                  struct tp_problem *problem, struct tp_err *err)
+/* A stream of nobody that its trace does not know yet. */
+static int new_stream(struct tp_trace *t, struct tp_stream **out,
+                      struct tp_problem *problem, struct tp_err *err)
 {
     uint64_t most = t->engine->limits.streams_per_trace;
     void *array = t->streams;
-    struct tp_stream *s = NULL;
+    struct tp_stream *s;
     int rc;
 
     if (t->n_streams >= most)
@@ -280,13 +282,41 @@ int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is
         return tp_fail(err, TP_ENOMEM, "no memory for a stream");
     tp_lock_init(&s->lock);
     s->trace = t;
-    s->is_file = is_file;
     s->no = (uint32_t)t->n_streams + 1;
+    *out = s;
+    return TP_OK;
+}
+
+int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,
+                  struct tp_str file_name, struct tp_stream **out,
+                  struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_stream *s;
+    int rc = new_stream(t, &s, problem, err);
+
+    if (rc != TP_OK)
+        return rc;
+    s->is_file = is_file;
     rc = tp_stream_rename(s, who, file_name, err);
     if (rc != TP_OK) {
         free_stream(s);
         return rc;
     }
+    t->streams[t->n_streams++] = s;
+    *out = s;
+    return TP_OK;
+}
+
+int tp_stream_add_member(const struct tp_member *m, struct tp_stream **out,
+                         struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_trace *t = m->trace;
+    struct tp_stream *s;
+    int rc = new_stream(t, &s, problem, err);
+
+    if (rc != TP_OK)
+        return rc;
+    tp_identity_borrow(&s->who, &m->who);
     t->streams[t->n_streams++] = s;
     *out = s;
     return TP_OK;
@@ -352,6 +382,43 @@ void tp_stream_unpublish(struct tp_stream *s)
         tp_strmap_remove(&s->trace->by_key, key, n);
 }
 
+/* What makes two registrations the same one: rank, process, host and name. */
+static int same_key(const struct tp_row_identity *who, struct tp_buf *out,
+                    struct tp_err *err)
+{
+    int rc = tp_buf_printf(out, err, "%lld %lld ", (long long)who->rank,
+                           (long long)who->pid);
+
+    if (rc == TP_OK)
+        rc = tp_buf_append(out, who->host.ptr, who->host.len, err);
+    if (rc == TP_OK)
+        rc = tp_buf_append(out, "\n", 1, err);
+    return rc == TP_OK ? tp_buf_append(out, who->name.ptr, who->name.len, err) : rc;
+}
+
+int tp_producer_find_same(const struct tp_job *job, const struct tp_row_identity *who,
+                          struct tp_producer **out, struct tp_err *err)
+{
+    struct tp_buf key = {0};
+    int rc = same_key(who, &key, err);
+
+    if (rc == TP_OK)
+        *out = tp_strmap_get(&job->same, key.data, key.len);
+    tp_buf_fini(&key);
+    return rc;
+}
+
+/* Let it be found by its key. */
+static int put_same(struct tp_producer *p, struct tp_err *err)
+{
+    struct tp_row_identity who = tp_identity_row(&p->who);
+    int rc = same_key(&who, &p->same_key, err);
+
+    return rc == TP_OK
+               ? tp_strmap_put(&p->job->same, p->same_key.data, p->same_key.len, p, err)
+               : rc;
+}
+
 int tp_producer_add(struct tp_job *job, struct tp_engine *e,
                     const struct tp_row_identity *who, struct tp_str capabilities,
                     struct tp_producer **out, struct tp_err *err)
@@ -377,6 +444,11 @@ int tp_producer_add(struct tp_job *job, struct tp_engine *e,
     rc = tp_strmap_put(&e->producers, p->who.id, strlen(p->who.id), p, err);
     if (rc != TP_OK)
         goto fail;
+    rc = put_same(p, err);
+    if (rc != TP_OK) {
+        tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
+        goto fail;
+    }
     job->n_producers++;
     *out = p;
     return TP_OK;
@@ -392,6 +464,8 @@ void tp_producer_drop(struct tp_engine *e, struct tp_producer *p)
     if (p->is_stranger)
         e->kineto->n_strangers--;
     tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
+    if (tp_strmap_get(&p->job->same, p->same_key.data, p->same_key.len) == p)
+        tp_strmap_remove(&p->job->same, p->same_key.data, p->same_key.len);
     p->job->n_producers--;
     tp_producer_free(p);
 }
@@ -401,6 +475,7 @@ void tp_producer_free(struct tp_producer *p)
     if (p == NULL)
         return;
     tp_identity_fini(&p->who);
+    tp_buf_fini(&p->same_key);
     free(p->capabilities);
     free(p);
 }

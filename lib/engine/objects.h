@@ -86,6 +86,10 @@ int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is
                   struct tp_str file_name, struct tp_stream **out,
                   struct tp_problem *problem, struct tp_err *err);
 
+/* The same for the events of a member, whose name it has. */
+int tp_stream_add_member(const struct tp_member *m, struct tp_stream **out,
+                         struct tp_problem *problem, struct tp_err *err);
+
 /* Give a hidden stream another owner. TP_ENOMEM: as before. */
 int tp_stream_rename(struct tp_stream *s, const struct tp_row_identity *who,
                      struct tp_str file_name, struct tp_err *err);
@@ -113,6 +117,11 @@ void tp_producer_free(struct tp_producer *p);
 
 /* The producer of that id, or NULL. */
 struct tp_producer *tp_producer_find(struct tp_engine *e, struct tp_str id);
+
+/* The producer of a job with the same rank, pid, host and name; *out is NULL when there
+ * is none. TP_ENOMEM. */
+int tp_producer_find_same(const struct tp_job *job, const struct tp_row_identity *who,
+                          struct tp_producer **out, struct tp_err *err);
 
 /* What a producer without a name is called: "rank-N", or "default". out has 32 bytes.
  * */

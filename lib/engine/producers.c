@@ -128,22 +128,6 @@ static int check_request(struct tp_engine *e, const struct tp_producer_request *
     return rc;
 }
 
-static struct tp_producer *find_same(struct tp_engine *e, const struct tp_job *job,
-                                     const struct tp_row_identity *who)
-{
-    size_t cursor = 0;
-    void *found;
-
-    while (tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
-        struct tp_producer *p = found;
-
-        if (p->job == job && p->who.rank == who->rank && p->who.pid == who->pid &&
-            tp_str_is(who->name, p->who.name) && tp_str_is(who->host, p->who.host))
-            return p;
-    }
-    return NULL;
-}
-
 static int store_producer(struct tp_engine *e, struct tp_job *job,
                           const struct tp_producer *p, struct tp_err *err)
 {
@@ -228,7 +212,10 @@ static int put_producer(struct tp_engine *e, struct tp_job *job,
                         struct tp_producer **out, bool *is_new,
                         struct tp_problem *problem, struct tp_err *err)
 {
-    *out = find_same(e, job, who);
+    int rc = tp_producer_find_same(job, who, out, err);
+
+    if (rc != TP_OK)
+        return rc;
     *is_new = *out == NULL;
     return *is_new ? add_new(e, job, who, r->capabilities_json, now, out, problem, err)
                    : renew(e, *out, who, r->capabilities_json, now, problem, err);

@@ -45,19 +45,23 @@ struct tp_work {
     uint64_t index_bytes;
 };
 
-/* The next stream of a trace that wants its seal now, or NULL. */
-static struct tp_stream *next_stream(const struct tp_trace *t, struct tp_now now)
+/* The next stream of a trace that wants its seal now, or NULL. It is looked for where
+ * the last was found: there may be thousands, and each is asked for. */
+static struct tp_stream *next_stream(struct tp_trace *t, struct tp_now now)
 {
     bool is_waited_for = t->session.state == TP_SESSION_STOPPING && t->is_sealing;
 
     if (!is_waited_for && !t->is_unsealed)
         return NULL;
-    for (size_t i = 0; i < t->n_streams; i++) {
+    for (size_t n = 0; n < t->n_streams; n++) {
+        size_t i = (t->seals_from + n) % t->n_streams;
         struct tp_stream *s = t->streams[i];
 
         if (s->state == TP_STREAM_SEALING && !s->is_working &&
-            s->retry_ns <= now.mono_ns && !(is_waited_for && s->is_settled))
+            s->retry_ns <= now.mono_ns && !(is_waited_for && s->is_settled)) {
+            t->seals_from = i;
             return s;
+        }
     }
     return NULL;
 }

@@ -17,16 +17,12 @@ static struct tp_stream *find_abandoned(struct tp_trace *t)
     return NULL;
 }
 
-/* A hidden stream, new or used again. */
-static int get_stream(struct tp_trace *t, const struct tp_row_identity *who,
-                      bool is_file, struct tp_str file_name, struct tp_stream **out,
-                      struct tp_problem *problem, struct tp_err *err)
+/* Use an abandoned stream again. */
+static int reuse(struct tp_stream *s, const struct tp_row_identity *who, bool is_file,
+                 struct tp_str file_name, struct tp_stream **out, struct tp_err *err)
 {
-    struct tp_stream *s = find_abandoned(t);
     int rc;
 
-    if (s == NULL)
-        return tp_stream_add(t, who, is_file, file_name, out, problem, err);
     tp_stream_unpublish(s);
     rc = tp_stream_rename(s, who, file_name, err);
     if (rc != TP_OK)
@@ -36,6 +32,30 @@ static int get_stream(struct tp_trace *t, const struct tp_row_identity *who,
     s->seq = 0;
     *out = s;
     return TP_OK;
+}
+
+/* A hidden stream, new or used again. */
+static int get_stream(struct tp_trace *t, const struct tp_row_identity *who,
+                      bool is_file, struct tp_str file_name, struct tp_stream **out,
+                      struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_stream *s = find_abandoned(t);
+
+    if (s == NULL)
+        return tp_stream_add(t, who, is_file, file_name, out, problem, err);
+    return reuse(s, who, is_file, file_name, out, err);
+}
+
+/* The same for the events of a member. */
+static int get_member_stream(const struct tp_member *m,
+                             const struct tp_row_identity *who, struct tp_stream **out,
+                             struct tp_problem *problem, struct tp_err *err)
+{
+    struct tp_stream *s = find_abandoned(m->trace);
+
+    if (s == NULL)
+        return tp_stream_add_member(m, out, problem, err);
+    return reuse(s, who, false, (struct tp_str){0}, out, err);
 }
 
 uint64_t tp_stream_gaps(const struct tp_stream *s)
@@ -88,7 +108,7 @@ int tp_streams_for_member(struct tp_member *m, struct tp_problem *problem,
     if (s != NULL && s->member != NULL)
         s = NULL;
     if (s == NULL)
-        rc = get_stream(m->trace, &who, false, (struct tp_str){0}, &s, problem, err);
+        rc = get_member_stream(m, &who, &s, problem, err);
     if (rc == TP_OK && !is_named)
         rc = tp_stream_publish(s, err);
     if (rc == TP_OK)

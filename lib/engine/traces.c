@@ -174,6 +174,18 @@ int tp_engine_trace_version(struct tp_engine *e, struct tp_str id, uint64_t *out
     return rc;
 }
 
+bool tp_engine_trace_is_told(struct tp_engine *e, struct tp_str id)
+{
+    const struct tp_trace *t;
+    bool is_told;
+
+    tp_lock_take(&e->lock);
+    t = tp_strmap_get(&e->traces, id.ptr, id.len);
+    is_told = t == NULL || t->telling.n_told >= t->telling.n_due;
+    tp_lock_give(&e->lock);
+    return is_told;
+}
+
 /* What a query says about states: one state, or those that are active, or all. */
 struct wanted {
     int state; /* -1 = not one */

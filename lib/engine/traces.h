@@ -60,6 +60,8 @@ struct tp_trace_request {
     struct tp_str log_file;      /* a path: each Kineto process has its file there, too,
                                       under a name of its own; empty = nowhere */
     bool dry_run;                /* resolve and match only; nothing is made */
+    bool is_brief; /* out is without history, producers and streams, which take their
+                      time when they are many: producers hear of the start before */
     struct tp_str idempotency_key; /* empty = none; 1 to 255 printable ASCII bytes */
     struct tp_str body; /* what tells two requests with one key apart: the body
                                       as received */
@@ -81,6 +83,13 @@ struct tp_trace_request {
 int tp_engine_trace_create(struct tp_engine *e, const struct tp_trace_request *request,
                            struct tp_now now, struct tp_trace_view **out,
                            struct tp_problem *problem, struct tp_err *err);
+
+/*
+ * Whether all producers who hold a sync when a trace is made to start at once have been
+ * given its start; true as well when there is nobody to tell, or no such trace. Cheap;
+ * it waits for who makes a trace.
+ */
+bool tp_engine_trace_is_told(struct tp_engine *e, struct tp_str id);
 
 /*
  * Start a prepared trace now, whatever it was waiting for. Starting one that is

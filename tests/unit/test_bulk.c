@@ -59,10 +59,26 @@ static void test_without_memory_for_the_piece_objects_come_one_by_one(void **sta
     tp_bulk_fini(&b);
 }
 
+static void test_room_is_part_of_the_piece_or_there_is_none(void **state)
+{
+    struct tp_bulk b = {0};
+    char *p;
+
+    (void)state;
+    assert_null(tp_bulk_room(&b, 1));
+    tp_bulk_reserve(&b, 100);
+    p = tp_bulk_room(&b, 90);
+    assert_ptr_equal(p, b.bytes);
+    memset(p, 1, 90);
+    assert_null(tp_bulk_room(&b, 10)); /* 96 are used */
+    tp_bulk_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects_are_zeroed_and_apart_with_and_without_room),
+        cmocka_unit_test(test_room_is_part_of_the_piece_or_there_is_none),
         cmocka_unit_test(test_without_memory_for_the_piece_objects_come_one_by_one),
     };
 

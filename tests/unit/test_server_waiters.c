@@ -222,13 +222,15 @@ static bool has_command(void *arg, struct tp_now now)
     return tp_engine_sync_ready(s->engine, tp_str_of(s->id));
 }
 
-static void on_speak(void *arg, struct tp_now now, struct tp_buf *out)
+static bool on_speak(void *arg, struct tp_now now, struct tp_buf *out)
 {
     struct speaker *s = arg;
 
-    (void)now;
+    if (!has_command(arg, now))
+        return false;
     s->n_spoken += out->len == 0;
     s->n_resumed_before = *s->n_resumed;
+    return true;
 }
 
 static void on_speaker_resume(void *arg)

@@ -216,6 +216,49 @@ static void test_growth_survives_every_allocation_failure(void **state)
     }
 }
 
+static void test_a_map_with_room_takes_that_many_keys_without_growing(void **state)
+{
+    enum { N = 1000 };
+    struct tp_strmap m = {0};
+    const void *entries;
+    char text[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        tp_strmap_put_u64(&m, text, make_key(text, sizeof(text), i), i, NULL);
+    assert_int_equal(tp_strmap_reserve(&m, 0, NULL), TP_OK);
+    assert_int_equal(tp_strmap_reserve(&m, N, NULL), TP_OK);
+    entries = m.entries;
+    for (unsigned i = 5; i < N; i++)
+        tp_strmap_put_u64(&m, text, make_key(text, sizeof(text), i), i, NULL);
+    assert_ptr_equal(m.entries, entries);
+    assert_int_equal(tp_strmap_len(&m), N);
+    for (unsigned i = 0; i < N; i++)
+        assert_true(tp_strmap_get_u64(&m, text, make_key(text, sizeof(text), i), NULL));
+    tp_strmap_fini(&m);
+}
+
+static void test_without_memory_for_room_the_map_is_as_before(void **state)
+{
+    (void)state;
+    for (int n = 0;; n++) {
+        struct tp_strmap m = {0};
+        bool has_failed;
+        int rc;
+
+        tp_strmap_put_u64(&m, "k", 1, 7, NULL);
+        fault_arm(n);
+        rc = tp_strmap_reserve(&m, 1000, NULL);
+        has_failed = fault_disarm();
+        assert_int_equal(rc, has_failed ? TP_ENOMEM : TP_OK);
+        assert_true(tp_strmap_get_u64(&m, "k", 1, NULL));
+        assert_int_equal(tp_strmap_put_u64(&m, "l", 1, 8, NULL), TP_OK);
+        tp_strmap_fini(&m);
+        if (!has_failed)
+            return;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +271,8 @@ int main(void)
         cmocka_unit_test(test_pointers_are_stepped_over_like_numbers),
         cmocka_unit_test(test_growth_survives_every_allocation_failure),
         cmocka_unit_test(test_put_survives_every_allocation_failure),
+        cmocka_unit_test(test_a_map_with_room_takes_that_many_keys_without_growing),
+        cmocka_unit_test(test_without_memory_for_room_the_map_is_as_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
