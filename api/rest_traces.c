@@ -26,6 +26,8 @@ static void answer_trace(struct tp_call *call, int status,
     tp_answer_close(call, &o);
 }
 
+#define TELL_MOST_NS UINT64_C(1000000000) /* the answer waits for it */
+
 static void answer_created(struct tp_call *call, const struct tp_trace_view *view)
 {
     answer_trace(call, view->is_dry_run ? 200 : 201, view);
@@ -36,6 +38,53 @@ static void answer_created(struct tp_call *call, const struct tp_trace_view *vie
     if (!view->is_dry_run)
         tp_call_header_printf(call, "Location", "/v1/traces/%s", view->id);
     snprintf(call->subject, sizeof(call->subject), "%s", view->id);
+}
+
+/* All of what was made, when everybody has been told. */
+static void answer_made(struct tp_call *call)
+{
+    struct tp_trace_view *view = NULL;
+    struct tp_problem problem = {0};
+    struct tp_err err = {0};
+    int rc = tp_engine_trace_get(call->service->engine, tp_str_of(call->subject),
+                                 call->now, &view, &problem, &err);
+
+    if (rc == TP_OK) {
+        answer_created(call, view);
+    } else {
+        tp_fail_prefix(&err, "the trace was made");
+        tp_problem_engine(call, rc, &problem, &err);
+        tp_call_header_printf(call, "Location", "/v1/traces/%s", call->subject);
+    }
+    tp_trace_view_free(view);
+}
+
+static bool is_told(struct tp_call *call)
+{
+    return tp_engine_trace_is_told(call->service->engine, tp_str_of(call->subject));
+}
+
+/*
+ * A trace was made. The description of thousands of producers, and JSON of it, take as
+ * long as telling them, and on a machine with few cores the one waits for the other, so
+ * the answer comes second: at the latest when the trace starts.
+ */
+static void tell_and_answer(struct tp_call *call, const struct tp_trace_view *brief)
+{
+    uint64_t start_ns = brief->start_at_wall_ns;
+    uint64_t most_ns = start_ns > call->now.wall_ns ? start_ns - call->now.wall_ns : 0;
+
+    tp_call_changed(call);
+    snprintf(call->subject, sizeof(call->subject), "%s", brief->id);
+    if (most_ns == 0 || is_told(call)) {
+        answer_made(call);
+        return;
+    }
+    call->reply = TP_REPLY_WAIT;
+    call->wait.deadline_ns = call->now.mono_ns +
+                             (most_ns < TELL_MOST_NS ? most_ns : TELL_MOST_NS);
+    call->wait.ready = is_told;
+    call->wait.resume = answer_made;
 }
 
 /* The key must be short and printable; an empty header is a mistake, not "none". */
@@ -79,17 +128,17 @@ void tp_rest_create_trace(struct tp_call *call)
         tp_problem_body(call, &in);
         goto out;
     }
+    body.request.is_brief = true;
     body.request.idempotency_key = key;
     body.request.body = (struct tp_str){call->body.data, call->body.len};
     rc = tp_engine_trace_create(call->service->engine, &body.request, call->now, &view,
                                 &problem, &err);
-    if (rc != TP_OK) {
+    if (rc != TP_OK)
         tp_problem_engine(call, rc, &problem, &err);
-    } else {
-        if (!view->is_dry_run && !view->is_replay)
-            tp_call_changed(call);
+    else if (view->is_dry_run || view->is_replay)
         answer_created(call, view);
-    }
+    else
+        tell_and_answer(call, view);
 
 out:
     tp_trace_view_free(view);

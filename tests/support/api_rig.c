@@ -291,6 +291,8 @@ void api_make_producer(struct api_rig *a, const char *job, const char *name, int
 void api_make_trace(struct api_rig *a, const char *body, char *id)
 {
     api_post(a, body, "/v1/traces");
+    if (a->call.reply == TP_REPLY_WAIT) /* until producers have been told */
+        api_resume(a);
     api_expect_json(a, 201);
     snprintf(id, TP_TRACE_ID_BYTES, "%s", api_str(a, "id"));
 }
