@@ -4,13 +4,8 @@
  *   task FOLDER --> folder made, watched --> file begun --> file complete --> a worker
  *   reads it --> reported --> no longer wanted --> folder emptied, bit by bit --> gone
  *
- * A process may put into its folder what it likes, as fast as it can, and somebody who
- * tidies up may remove any of it. So a name that comes is looked at where inotify tells
- * it, a folder is listed once a second only, and not to its end when it is full; and
- * the folder of ours is made again when it has gone.
- *
- * Only the thread touches the list of watches. A worker has a copy of what it needs and
- * says by an atomic flag that it is done, so that a folder is not removed under it.
+ * Only the thread touches the list of watches. What happens in a folder is in
+ * kineto_watch.c.
  */
 #include "server/kineto_collector.h"
 
@@ -31,94 +26,14 @@
 #include "engine/engine.h"
 #include "server/clock.h"
 #include "server/kineto_folder.h"
-#include "server/kineto_log_file.h"
 #include "server/kineto_process.h"
-#include "server/kineto_upload.h"
-#include "server/workers.h"
+#include "server/kineto_watch.h"
 
 #define MS_NS UINT64_C(1000000)
 #define GATHER_NS (5 * MS_NS) /* news of many processes at once are one step */
-#define BUSY_NS (50 * MS_NS)  /* between steps while folders are watched */
 #define IDLE_NS (1000 * MS_NS)
 #define LOOK_NS (1000 * MS_NS) /* inotify may miss: a remote file system */
 #define TASK_NS (50 * MS_NS)   /* new traces are looked for so often */
-#define READS 16               /* of inotify, before something else has its turn */
-
-/* A file on its way into its trace. */
-struct upload {
-    struct tp_kineto_collector *collector;
-    char trace_id[TP_TRACE_ID_BYTES], producer_id[TP_TRACE_ID_BYTES];
-    char name[256];
-    char log_file[TP_KINETO_LOG_FILE_BYTES]; /* where it goes, too; "" = nowhere */
-    struct tp_kineto_owner owner;
-    int fd;
-    _Atomic bool is_done;
-};
-
-struct watch {
-    struct watch *next;
-    struct tp_kineto_task task;
-    struct tp_kineto_owner owner; /* when it has a log_file */
-    int fd, wd;
-    bool has_begun;
-    bool has_ended;        /* its process, whatever has its pid now */
-    bool is_early;         /* its file is here before the trace takes one */
-    bool is_through;       /* its file was found: nothing more is looked for */
-    bool is_unwanted;      /* what is left is to empty and remove its folder */
-    struct upload *upload; /* NULL = none yet */
-};
-
-struct tp_kineto_collector {
-    struct tp_kineto_collector_opts opts;
-    int home_fd;          /* -1: unusable, see home_error */
-    char home_error[256]; /* "" = usable */
-    int inotify_fd, wake_fd;
-    struct watch *watches;
-    pthread_t thread;
-    bool has_thread;
-    _Atomic bool is_stopping;
-    _Atomic bool is_poked;
-    bool has_targets; /* somebody asked lately */
-};
-
-static void report(struct tp_kineto_collector *c, const struct tp_kineto_task *task,
-                   enum tp_kineto_event event, const char *text)
-{
-    tp_engine_kineto_report(c->opts.engine, task->trace_id, task->producer_id, event,
-                            text, tp_clock_now());
-    if (c->opts.on_change != NULL)
-        c->opts.on_change(c->opts.arg);
-}
-
-/* Our own folder is usable, or not for that reason, which who wants a trace is told. */
-static void note_home(struct tp_kineto_collector *c, const char *error)
-{
-    if (strcmp(c->home_error, error) == 0)
-        return;
-    snprintf(c->home_error, sizeof(c->home_error), "%.250s", error);
-    tp_engine_kineto_set_files(c->opts.engine, c->home_error);
-    if (c->opts.on_files != NULL)
-        c->opts.on_files(c->opts.arg, *error == '\0' ? NULL : c->home_error);
-}
-
-/* Have our own folder, again when it has gone. */
-static void check_home(struct tp_kineto_collector *c)
-{
-    struct tp_err err = {0};
-    int fd = -1;
-
-    if (!tp_kineto_home_is_there(c->home_fd, c->opts.trace_dir)) {
-        if (tp_kineto_home_open(c->opts.trace_dir, &fd, &err) != TP_OK) {
-            note_home(c, err.message);
-            return; /* what is in the old one may still come to its end */
-        }
-        if (c->home_fd >= 0)
-            close(c->home_fd);
-        c->home_fd = fd;
-    }
-    tp_kineto_home_has_room(c->home_fd, c->opts.trace_dir, &err);
-    note_home(c, err.message);
-}
 
 static void describe(struct tp_kineto_collector *c, const struct tp_kineto_task *task)
 {
@@ -139,208 +54,6 @@ static void describe(struct tp_kineto_collector *c, const struct tp_kineto_task 
     c->has_targets = true;
 }
 
-static void fail_folder(struct tp_kineto_collector *c,
-                        const struct tp_kineto_task *task, const char *why)
-{
-    char text[160];
-
-    snprintf(text, sizeof(text), "no file: %.140s", why);
-    report(c, task, TP_KINETO_FOLDER_FAILED, text);
-}
-
-/* Make the folder of a watch, and have inotify tell what comes into it. */
-static int open_folder(struct tp_kineto_collector *c, struct watch *w,
-                       struct tp_err *err)
-{
-    char path[1400];
-    int rc = tp_kineto_folder_make(c->home_fd, w->task.folder, w->task.uid, w->task.gid,
-                                   &w->fd, err);
-
-    if (rc != TP_OK)
-        return rc;
-    snprintf(path, sizeof(path), "%s/%s", c->opts.trace_dir, w->task.folder);
-    w->wd = inotify_add_watch(c->inotify_fd, path,
-                              IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW);
-    return TP_OK;
-}
-
-/* Returns NULL when there is none, which is reported. */
-static struct watch *watch_folder(struct tp_kineto_collector *c,
-                                  const struct tp_kineto_task *task)
-{
-    struct tp_err err = {0};
-    struct watch *w;
-
-    check_home(c);
-    if (*c->home_error != '\0') {
-        fail_folder(c, task, c->home_error);
-        return NULL;
-    }
-    w = calloc(1, sizeof(*w));
-    if (w == NULL) {
-        fail_folder(c, task, "no memory to watch its folder");
-        return NULL;
-    }
-    w->task = *task;
-    if (open_folder(c, w, &err) != TP_OK) {
-        fail_folder(c, task, err.message);
-        free(w);
-        return NULL;
-    }
-    if (*task->log_file != '\0') /* now, since its process may soon have ended */
-        tp_kineto_owner_read(task->pid, task->uid, task->gid, &w->owner);
-    w->next = c->watches;
-    c->watches = w;
-    return w;
-}
-
-/* Put the file where a client of dynolog's expects it. What goes wrong is a note of the
- * process's, and the trace has the file all the same. */
-static void put_log_file(const struct upload *u, char *note, size_t bytes)
-{
-    const struct tp_kineto_collector_opts *o = &u->collector->opts;
-    struct tp_err err = {0};
-    size_t n = strlen(note);
-
-    if (*u->log_file == '\0' ||
-        tp_kineto_log_file_put(o->log_dirs, o->n_log_dirs, u->log_file, &u->owner,
-                               u->fd, &err) == TP_OK)
-        return;
-    snprintf(note + n, bytes - n, "%sno file at its log file: %.90s",
-             n == 0 ? "" : "; ", err.message);
-}
-
-/* On a worker. */
-static void run_upload(void *arg)
-{
-    struct upload *u = arg;
-    struct tp_kineto_collector *c = u->collector;
-    const struct tp_kineto_file file = {u->trace_id, u->producer_id, u->name, u->fd};
-    char note[160] = "", text[200];
-    struct tp_err err = {0};
-    int rc = tp_kineto_upload(c->opts.engine, &file, note, sizeof(note), &err);
-
-    snprintf(text, sizeof(text), "no file: %.180s", err.message);
-    if (rc == TP_OK)
-        put_log_file(u, note, sizeof(note));
-    tp_engine_kineto_report(c->opts.engine, u->trace_id, u->producer_id,
-                            rc == TP_OK ? TP_KINETO_FILE_TAKEN : TP_KINETO_FILE_REFUSED,
-                            rc == TP_OK ? note : text, tp_clock_now());
-    close(u->fd);
-    atomic_store(&u->is_done, true);
-    if (c->opts.on_change != NULL)
-        c->opts.on_change(c->opts.arg);
-    tp_kineto_collector_poke(c);
-}
-
-static void refuse_file(struct tp_kineto_collector *c, struct watch *w, const char *why)
-{
-    char text[160];
-
-    snprintf(text, sizeof(text), "no file: %.140s", why);
-    w->is_through = true;
-    report(c, &w->task, TP_KINETO_FILE_REFUSED, text);
-}
-
-/* Nothing that comes into its folder is of interest any more. */
-static void stop_watching(struct tp_kineto_collector *c, struct watch *w)
-{
-    if (w->wd >= 0)
-        inotify_rm_watch(c->inotify_fd, w->wd);
-    w->wd = -1;
-}
-
-static void take_file(struct tp_kineto_collector *c, struct watch *w, const char *name)
-{
-    struct upload *u = calloc(1, sizeof(*u));
-    struct tp_err err = {0};
-    uint64_t bytes;
-
-    w->is_through = true;
-    if (u == NULL) {
-        refuse_file(c, w, "no memory to read it");
-        return;
-    }
-    u->collector = c;
-    memcpy(u->trace_id, w->task.trace_id, sizeof(u->trace_id));
-    memcpy(u->producer_id, w->task.producer_id, sizeof(u->producer_id));
-    snprintf(u->name, sizeof(u->name), "%s", name);
-    memcpy(u->log_file, w->task.log_file, sizeof(u->log_file));
-    u->owner = w->owner;
-    if (tp_kineto_file_open(w->fd, name, w->task.uid, &u->fd, &bytes, &err) != TP_OK) {
-        refuse_file(c, w, err.message);
-        free(u);
-        return;
-    }
-    if (!w->is_early)
-        report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
-    w->is_early = !tp_engine_kineto_takes_files(c->opts.engine, w->task.trace_id);
-    if (w->is_early) { /* the look once a second comes back to it */
-        w->is_through = false;
-        close(u->fd);
-        free(u);
-        return;
-    }
-    if (tp_workers_post(c->opts.workers, run_upload, u, &err) != TP_OK) {
-        refuse_file(c, w, err.message);
-        close(u->fd);
-        free(u);
-        return;
-    }
-    w->upload = u;
-}
-
-static void note_begun(struct tp_kineto_collector *c, struct watch *w)
-{
-    if (w->has_begun)
-        return;
-    w->has_begun = true;
-    report(c, &w->task, TP_KINETO_FILE_BEGUN, NULL);
-}
-
-/* Somebody has removed the folder, or put something in its place. Made again in time,
- * the process does not notice. */
-static void restore_folder(struct tp_kineto_collector *c, struct watch *w)
-{
-    struct watch fresh = *w;
-    struct tp_err err = {0};
-
-    check_home(c);
-    if (w->has_begun || *c->home_error != '\0' ||
-        open_folder(c, &fresh, &err) != TP_OK) {
-        refuse_file(c, w,
-                    w->has_begun ? "its folder was removed while it was written"
-                                 : "its folder was removed");
-        return;
-    }
-    stop_watching(c, w);
-    close(w->fd);
-    *w = fresh;
-}
-
-static void look(struct tp_kineto_collector *c, struct watch *w)
-{
-    /* In this order: what it wrote before it ended is there after it has. */
-    bool is_there = !w->has_ended && tp_kineto_process_is_there(w->task.pid);
-    struct tp_kineto_found found = {0};
-    struct tp_err err = {0};
-
-    if (w->is_through)
-        return;
-    if (!tp_kineto_folder_is_there(c->home_fd, w->task.folder, w->fd))
-        restore_folder(c, w);
-    else if (tp_kineto_folder_look(w->fd, &found, &err) == TP_EQUOTA)
-        refuse_file(c, w, err.message);
-    if (found.has_begun)
-        note_begun(c, w);
-    if (found.name[0] != '\0')
-        take_file(c, w, found.name);
-    else if (!is_there && !w->is_through)
-        report(c, &w->task, TP_KINETO_PROCESS_ENDED, NULL);
-    if (w->is_through)
-        stop_watching(c, w);
-}
-
 /* Whether the process of a FIND task is no more. */
 static bool has_ended(const struct tp_kineto_task *task)
 {
@@ -359,20 +72,20 @@ static void find_folder(struct tp_kineto_collector *c,
 {
     struct tp_kineto_task found = *task;
     bool is_over = has_ended(task); /* before the look, as in look() */
-    struct watch *w = NULL;
+    struct tp_kineto_watch *w = NULL;
 
-    check_home(c);
+    tp_kineto_watch_home(c);
     if (tp_kineto_folder_owner(c->home_fd, task->folder,
                                task->has_uid ? &task->uid : NULL, &found.uid,
                                &found.gid)) {
-        w = watch_folder(c, &found);
+        w = tp_kineto_watch_folder(c, &found);
         if (w == NULL)
             return;
         w->has_ended = is_over;
-        look(c, w);
-        report(c, task, TP_KINETO_FOLDER_READY, NULL);
+        tp_kineto_watch_look(c, w);
+        tp_kineto_watch_report(c, task, TP_KINETO_FOLDER_READY, NULL);
     } else if (is_over) {
-        report(c, task, TP_KINETO_PROCESS_ENDED, NULL);
+        tp_kineto_watch_report(c, task, TP_KINETO_PROCESS_ENDED, NULL);
     }
 }
 
@@ -385,96 +98,8 @@ static void do_tasks(struct tp_kineto_collector *c)
             describe(c, &task);
         else if (task.kind == TP_KINETO_TASK_FIND)
             find_folder(c, &task);
-        else if (watch_folder(c, &task) != NULL)
-            report(c, &task, TP_KINETO_FOLDER_READY, NULL);
-    }
-}
-
-/* Returns whether its folder is gone, as far as it goes; some of it at a time. */
-static bool remove_folder(struct tp_kineto_collector *c, struct watch *w)
-{
-    stop_watching(c, w);
-    if (tp_kineto_folder_empty(w->fd))
-        return false;
-    tp_kineto_folder_remove(c->home_fd, w->task.folder);
-    close(w->fd);
-    return true;
-}
-
-/* Let go what nobody waits for any more. Returns whether there is more to remove. */
-static bool drop_unwanted(struct tp_kineto_collector *c)
-{
-    struct watch **at = &c->watches;
-    bool has_more = false;
-
-    while (*at != NULL) {
-        struct watch *w = *at;
-
-        if (!w->is_unwanted && (w->upload == NULL || w->upload->is_done))
-            w->is_unwanted = !tp_engine_kineto_is_wanted(c->opts.engine,
-                                                         w->task.trace_id,
-                                                         w->task.producer_id);
-        if (!w->is_unwanted || !remove_folder(c, w)) {
-            has_more = has_more || w->is_unwanted;
-            w->is_through = w->is_through || w->is_unwanted;
-            at = &w->next;
-            continue;
-        }
-        *at = w->next;
-        free(w->upload);
-        free(w);
-    }
-    return has_more;
-}
-
-/* A name has come into a folder. */
-static void take_name(struct tp_kineto_collector *c, struct watch *w, const char *name)
-{
-    enum tp_kineto_file_kind kind = tp_kineto_file_kind(name);
-
-    if (w->is_through)
-        return;
-    if (kind == TP_KINETO_FILE_IS_BEGUN)
-        note_begun(c, w);
-    else if (kind == TP_KINETO_FILE_IS_COMPLETE)
-        take_file(c, w, name);
-}
-
-static void take_event(struct tp_kineto_collector *c, const struct inotify_event *e,
-                       const char *name)
-{
-    struct watch *w = c->watches;
-
-    while (w != NULL && w->wd != e->wd)
-        w = w->next;
-    if (w == NULL)
-        return;
-    if ((e->mask & IN_IGNORED) != 0)
-        look(c, w); /* the folder has gone */
-    else if (e->len > 0)
-        take_name(c, w, name);
-}
-
-/* What is lost when the queue overflows is found by the look once a second. */
-static void read_inotify(struct tp_kineto_collector *c)
-{
-    union {
-        struct inotify_event align;
-        char bytes[16384];
-    } buffer;
-
-    for (int i = 0; i < READS; i++) {
-        ssize_t n = read(c->inotify_fd, buffer.bytes, sizeof(buffer.bytes));
-
-        for (ssize_t at = 0; at < n;) {
-            struct inotify_event e;
-
-            memcpy(&e, buffer.bytes + at, sizeof(e));
-            take_event(c, &e, buffer.bytes + at + sizeof(e));
-            at += (ssize_t)(sizeof(e) + e.len);
-        }
-        if (n <= 0)
-            return;
+        else if (tp_kineto_watch_folder(c, &task) != NULL)
+            tp_kineto_watch_report(c, &task, TP_KINETO_FOLDER_READY, NULL);
     }
 }
 
@@ -489,7 +114,7 @@ static void wait_events(struct tp_kineto_collector *c, uint64_t ns)
         read(c->wake_fd, &ignored, sizeof(ignored)) < 0)
         return;
     if ((fds[1].revents & POLLIN) != 0)
-        read_inotify(c);
+        tp_kineto_watch_read(c);
 }
 
 static void *run(void *arg)
@@ -506,11 +131,11 @@ static void *run(void *arg)
         do_tasks(c);
         if (now.mono_ns - looked_ns >= LOOK_NS) {
             looked_ns = now.mono_ns;
-            check_home(c);
-            for (struct watch *w = c->watches; w != NULL; w = w->next)
-                look(c, w);
+            tp_kineto_watch_home(c);
+            for (struct tp_kineto_watch *w = c->watches; w != NULL; w = w->next)
+                tp_kineto_watch_look(c, w);
         }
-        if (drop_unwanted(c))
+        if (tp_kineto_watch_tidy(c))
             wait_ns = MS_NS;
         if (next != UINT64_MAX && next < now.mono_ns + wait_ns)
             wait_ns = next > now.mono_ns + MS_NS ? next - now.mono_ns : MS_NS;
@@ -553,7 +178,7 @@ int tp_kineto_collector_start(const struct tp_kineto_collector_opts *opts,
         return tp_fail(err, TP_ENOMEM, "no memory for the Kineto collector");
     c->opts = *opts;
     c->home_fd = -1;
-    check_home(c);
+    tp_kineto_watch_home(c);
     if (c->home_fd >= 0)
         tp_kineto_home_tidy(c->home_fd, wants_folder, c);
     c->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -584,15 +209,7 @@ void tp_kineto_collector_free(struct tp_kineto_collector *c)
 {
     if (c == NULL)
         return;
-    /* The folders stay: a trace that goes on after the restart looks into them. */
-    while (c->watches != NULL) {
-        struct watch *w = c->watches;
-
-        c->watches = w->next;
-        close(w->fd);
-        free(w->upload);
-        free(w);
-    }
+    tp_kineto_watch_forget(c);
     if (c->inotify_fd >= 0)
         close(c->inotify_fd);
     if (c->wake_fd >= 0)
