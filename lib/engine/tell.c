@@ -4,7 +4,7 @@
 #include "engine/objects.h"
 
 #define BASE_NS UINT64_C(4000000) /* to be woken, and to wake up over there */
-#define FIRST_NS UINT64_C(8000)  /* as long as nothing is measured: see speed */
+#define FIRST_NS UINT64_C(8000)   /* as long as nothing is measured: see speed */
 #define NEXT_NS UINT64_C(14000)
 #define EACH_MOST_NS UINT64_C(200000)
 #define PAUSE_EACH_NS UINT64_C(12000) /* the more there are, the likelier is a pause */
