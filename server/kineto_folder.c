@@ -209,7 +209,16 @@ static DIR *list(int fd)
     return dir;
 }
 
-int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *err)
+bool tp_kineto_file_is_of(int fd, const char *name, uint32_t uid)
+{
+    struct stat st;
+
+    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (st.st_uid == uid || st.st_uid == geteuid());
+}
+
+int tp_kineto_folder_look(int fd, uint32_t uid, struct tp_kineto_found *out,
+                          struct tp_err *err)
 {
     DIR *dir = list(fd);
     const struct dirent *entry;
@@ -221,6 +230,9 @@ int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *er
     while ((entry = readdir(dir)) != NULL && n++ < TP_KINETO_FOLDER_NAMES_MAX) {
         enum tp_kineto_file_kind kind = tp_kineto_file_kind(entry->d_name);
 
+        if (kind == TP_KINETO_FILE_IS_OTHER ||
+            !tp_kineto_file_is_of(fd, entry->d_name, uid))
+            continue;
         if (kind == TP_KINETO_FILE_IS_BEGUN)
             out->has_begun = true;
         else if (kind == TP_KINETO_FILE_IS_COMPLETE)

@@ -79,13 +79,18 @@ bool tp_kineto_folder_owner(int home_fd, const char *name, const uint32_t *made_
 /* Whether the name still leads to the folder that was made. */
 bool tp_kineto_folder_is_there(int home_fd, const char *name, int fd);
 
+/* Whether a name in it is of that user, or ours. The folder of a service that is not
+ * root takes files of all users: what somebody else puts there is nobody's file. */
+bool tp_kineto_file_is_of(int fd, const char *name, uint32_t uid);
+
 /*
- * Look what is in it.
+ * Look what is in it of that user.
  *
  * TP_EQUOTA  more than TP_KINETO_FOLDER_NAMES_MAX names: no libkineto makes so many,
  * and looking takes the time of others. TP_EIO.
  */
-int tp_kineto_folder_look(int fd, struct tp_kineto_found *out, struct tp_err *err);
+int tp_kineto_folder_look(int fd, uint32_t uid, struct tp_kineto_found *out,
+                          struct tp_err *err);
 
 /* What a name in a folder says about its file. */
 enum tp_kineto_file_kind tp_kineto_file_kind(const char *name);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,7 +20,7 @@
 
 #define CLIENT_PREFIX "dynoconfigclient"
 #define CLIENT_NAME_BYTES 53 /* that and a uuid, with the slash before */
-#define REPLY_NAME_BYTES 30  /* "/" and "_reply_", a pid and a number */
+#define REPLY_NAME_BYTES 30  /* "/" and "_reply_", and a number */
 
 /* The address of a name. An abstract one has a NUL in front and one behind that counts;
  * without that it is another address, and nobody finds it. */
@@ -127,16 +128,19 @@ static void find_real(struct tp_kineto_socket *s)
     free(real);
 }
 
-/* Bind a socket that answers to a name of its own. dir as the process writes it.
- * Returns false with errno. */
+/* Bind a socket that answers to a name of its own, which nobody can take before: a
+ * service that was killed has left its names, and some users would like to. dir as the
+ * process writes it. Returns false with errno. */
 static bool bind_reply(struct tp_kineto_socket *s, int fd, const char *dir)
 {
+    uint64_t number = ++s->n_replies; /* without entropy, at an early boot */
     struct sockaddr_un own;
     char name[128];
     socklen_t len;
 
-    snprintf(name, sizeof(name), "%s_reply_%d_%llu", s->name, (int)getpid(),
-             (unsigned long long)++s->n_replies);
+    (void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
+    snprintf(name, sizeof(name), "%s_reply_%016llx", s->name,
+             (unsigned long long)number);
     if (*dir != '\0' && strlen(dir) + 1 + strlen(name) >= sizeof(own.sun_path)) {
         errno = ENAMETOOLONG;
         return false;

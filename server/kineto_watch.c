@@ -269,7 +269,7 @@ void tp_kineto_watch_look(struct tp_kineto_collector *c, struct tp_kineto_watch 
         return;
     if (!tp_kineto_folder_is_there(c->home_fd, w->task.folder, w->fd))
         restore_folder(c, w);
-    else if (tp_kineto_folder_look(w->fd, &found, &err) == TP_EQUOTA)
+    else if (tp_kineto_folder_look(w->fd, w->task.uid, &found, &err) == TP_EQUOTA)
         refuse_file(c, w, err.message);
     if (found.has_begun)
         note_begun(c, w);
@@ -323,7 +323,7 @@ static void take_name(struct tp_kineto_collector *c, struct tp_kineto_watch *w,
 {
     enum tp_kineto_file_kind kind = tp_kineto_file_kind(name);
 
-    if (w->is_through)
+    if (w->is_through || !tp_kineto_file_is_of(w->fd, name, w->task.uid))
         return;
     if (kind == TP_KINETO_FILE_IS_BEGUN)
         note_begun(c, w);

@@ -24,9 +24,21 @@ bool tp_kineto_is(const struct tp_producer *p)
     return strcmp(p->who.kind, "kineto") == 0;
 }
 
+/* Whether the process at the other end may have what the member is given: after a
+ * restart another user's process can be there under its number. */
+static bool is_of_its_user(const struct tp_member *m)
+{
+    uint32_t uid = m->producer->kineto->seen.peer.uid;
+
+    return tp_kineto_is_allowed(&m->trace->engine->kineto->opts, uid) &&
+           (!m->has_uid || m->uid == uid);
+}
+
 struct tp_producer *tp_kineto_producer(const struct tp_member *m)
 {
-    return m->producer != NULL && m->producer->kineto != NULL ? m->producer : NULL;
+    return m->producer != NULL && m->producer->kineto != NULL && is_of_its_user(m)
+               ? m->producer
+               : NULL;
 }
 
 int tp_kineto_open(struct tp_engine *e, const struct tp_kineto_opts *opts,
@@ -223,7 +235,7 @@ static void take_news(struct tp_engine *e, const struct tp_kineto_target *news,
         p->seen_wall_ns = now.wall_ns - (now.mono_ns - news->rhythm.last_ns);
         if (p->member == NULL && !is_gone)
             tp_match_join(p, now, NULL); /* made up for by its next request */
-        if (p->member != NULL)
+        if (p->member != NULL && tp_kineto_producer(p->member) != NULL)
             tp_kineto_news(p->member, news, now);
     }
     if (is_gone)

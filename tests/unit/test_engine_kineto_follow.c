@@ -129,6 +129,31 @@ static void test_one_not_told_before_a_kill_is_told_afterwards(void **state)
     }
 }
 
+/* Nor is it armed when its number is taken by a process of somebody else. */
+static void test_after_a_kill_another_users_process_is_given_nothing(void **state)
+{
+    static const uint32_t uids[] = {9, 8}; /* may not be traced; may, and is not it */
+    static const struct tp_kineto_opts both = {
+        .trace_dir = "/tmp/tp", .root_dir = "/tmp", .uids = {7, 8}, .n_uids = 2};
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    for (size_t c = 0; c < 2; c++) {
+        ask_and_drive(r, 1, IDLE);
+        create(r, id);
+        r->kineto = &both;
+        assert_int_equal(rig_restart(r), TP_OK);
+        for (int i = 0; i < 12; i++) {
+            if (ask_as(r, 1, uids[c], IDLE)[0] != '\0')
+                fail_msg("user %u is given an order", (unsigned)uids[c]);
+            drive(r);
+            wait(r, 5 * RIG_S);
+        }
+        rig_expect_outcome(r, id, "empty", NULL);
+        wait(r, 120 * RIG_S);
+    }
+}
+
 /* Twice, too: the second service plans from its own restart. */
 static void test_a_second_kill_moves_the_start_again(void **state)
 {
@@ -317,6 +342,7 @@ int main(void)
         TEST(test_one_told_just_before_a_kill_is_followed),
         TEST(test_one_maybe_told_before_a_kill_is_told_again),
         TEST(test_one_not_told_before_a_kill_is_told_afterwards),
+        TEST(test_after_a_kill_another_users_process_is_given_nothing),
         TEST(test_a_second_kill_moves_the_start_again),
         TEST(test_only_who_waits_is_told_a_new_start),
         TEST(test_a_start_by_hand_is_moved_with_its_end),

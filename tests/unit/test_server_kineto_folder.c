@@ -132,17 +132,43 @@ static void test_a_look_tells_begun_from_complete(void **state)
     struct place *p = *state;
     struct tp_kineto_found found;
 
-    assert_int_equal(tp_kineto_folder_look(p->fd, &found, NULL), TP_OK);
+    assert_int_equal(tp_kineto_folder_look(p->fd, getuid(), &found, NULL), TP_OK);
     assert_false(found.has_begun);
     assert_string_equal(found.name, "");
     write_file(p->fd, "h_1.pt.trace.json.tmp", "");
-    assert_int_equal(tp_kineto_folder_look(p->fd, &found, NULL), TP_OK);
+    assert_int_equal(tp_kineto_folder_look(p->fd, getuid(), &found, NULL), TP_OK);
     assert_true(found.has_begun);
     assert_string_equal(found.name, "");
     assert_int_equal(
         renameat(p->fd, "h_1.pt.trace.json.tmp", p->fd, "h_1.pt.trace.json"), 0);
-    assert_int_equal(tp_kineto_folder_look(p->fd, &found, NULL), TP_OK);
+    assert_int_equal(tp_kineto_folder_look(p->fd, getuid(), &found, NULL), TP_OK);
     assert_string_equal(found.name, "h_1.pt.trace.json");
+}
+
+/* Whoever plants a file neither stops the process's order nor ends its part. */
+static void test_what_somebody_else_puts_there_is_not_seen(void **state)
+{
+    static const char *const names[] = {"h_1.pt.trace.json.tmp", "h_1.pt.trace.json"};
+    struct place *p = *state;
+    struct tp_kineto_found found;
+
+    if (getuid() != 0) {
+        print_message("skipped: needs root, to make files of two others\n");
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        write_file(p->fd, names[i], "x");
+        assert_int_equal(fchownat(p->fd, names[i], 7, 7, 0), 0);
+        assert_true(tp_kineto_file_is_of(p->fd, names[i], 7));
+        assert_false(tp_kineto_file_is_of(p->fd, names[i], 8));
+        assert_int_equal(tp_kineto_folder_look(p->fd, 8, &found, NULL), TP_OK);
+        assert_false(found.has_begun);
+        assert_string_equal(found.name, "");
+    }
+    assert_false(tp_kineto_file_is_of(p->fd, "nothing", 7));
+    assert_int_equal(tp_kineto_folder_look(p->fd, 7, &found, NULL), TP_OK);
+    assert_true(found.has_begun);
+    assert_string_equal(found.name, names[1]);
 }
 
 static void refuse(const struct place *p, const char *name, uint32_t uid, int code,
@@ -310,10 +336,10 @@ static void test_a_folder_with_too_many_names_is_not_read_to_its_end(void **stat
         snprintf(name, sizeof(name), "%d.x", i);
         write_file(p->fd, name, "");
     }
-    assert_int_equal(tp_kineto_folder_look(p->fd, &found, &err), TP_EQUOTA);
+    assert_int_equal(tp_kineto_folder_look(p->fd, getuid(), &found, &err), TP_EQUOTA);
     assert_non_null(strstr(err.message, "more than 256 names"));
     assert_true(tp_kineto_folder_empty(p->fd)); /* some at a time */
-    assert_int_equal(tp_kineto_folder_look(p->fd, &found, &err), TP_OK);
+    assert_int_equal(tp_kineto_folder_look(p->fd, getuid(), &found, &err), TP_OK);
     while (tp_kineto_folder_empty(p->fd))
         continue;
     assert_false(is_in(p->fd, "0.x"));
@@ -356,6 +382,7 @@ int main(void)
         TEST(test_a_home_that_is_a_link_is_refused),
         TEST(test_a_home_in_somebody_elses_folder_is_refused),
         TEST(test_a_look_tells_begun_from_complete),
+        TEST(test_what_somebody_else_puts_there_is_not_seen),
         TEST(test_only_plain_files_of_the_process_are_opened),
         TEST(test_whose_a_folder_is_can_be_told_after_a_restart),
         TEST(test_what_a_crash_left_is_removed),

@@ -210,6 +210,39 @@ static void test_an_answer_comes_from_a_bound_socket_of_the_kind(void **state)
     }
 }
 
+/* They are left by a service that was killed, or taken by somebody on purpose. */
+static void test_names_that_are_taken_keep_nobody_without_an_answer(void **state)
+{
+    enum { N = 40 };
+    struct place *p = *state;
+    const char *dirs[] = {"", p->dir};
+    int taken[2][N];
+
+    for (int d = 0; d < 2; d++) {
+        struct tp_kineto_peer peer;
+        int client = open_client(dirs[d], "dynoconfigclient-t", &peer);
+        int fd;
+
+        for (int i = 0; i < N; i++) {
+            struct sockaddr_un own;
+            char name[80];
+            socklen_t len;
+
+            snprintf(name, sizeof(name), "%s_reply_%d_%d", p->name, (int)getpid(), i);
+            len = address(dirs[d], name, &own);
+            taken[d][i] = socket(AF_UNIX, SOCK_DGRAM, 0);
+            bind(taken[d][i], (struct sockaddr *)&own, len);
+        }
+        fd = tp_kineto_reply_open(d == 0 ? &p->named : &p->in_dir, &peer);
+        if (fd < 0)
+            fail_msg("'%s': no socket to answer: %s", dirs[d], strerror(errno));
+        tp_kineto_reply_close(d == 0 ? &p->named : &p->in_dir, fd);
+        for (int i = 0; i < N; i++)
+            close(taken[d][i]);
+        close(client);
+    }
+}
+
 static void test_nobody_at_the_address_is_told_as_gone(void **state)
 {
     struct place *p = *state;
@@ -387,6 +420,7 @@ int main(void)
         TEST(test_a_path_of_one_that_was_killed_is_taken_over),
         TEST(test_only_peers_of_the_same_kind_are_answered),
         TEST(test_an_answer_comes_from_a_bound_socket_of_the_kind),
+        TEST(test_names_that_are_taken_keep_nobody_without_an_answer),
         TEST(test_nobody_at_the_address_is_told_as_gone),
         TEST(test_a_path_that_leads_to_another_socket_is_not_answered),
         TEST(test_a_name_of_something_else_is_not_taken),
