@@ -41,16 +41,22 @@ static bool is_near(const struct tp_trace *t, struct tp_now now)
                                                tp_kineto_warmup_ns(t));
 }
 
+static bool has_told(const struct tp_trace *t)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < t->n_members; i++)
+        has = has || is_told(t->members[i]);
+    return has;
+}
+
 /* Whether the start is no use to anybody who waits, and moving it harms nobody. */
 static bool is_to_be_moved(const struct tp_trace *t, struct tp_now now)
 {
     uint64_t most_ns = t->engine->limits.trace_prepared_ms * TP_NS_PER_MS;
-    bool has_told = false;
 
-    for (size_t i = 0; i < t->n_members; i++)
-        has_told = has_told || is_told(t->members[i]);
     return t->spec.kineto_options.iterations == 0 && tp_kineto_waiting(t) > 0 &&
-           is_near(t, now) && (t->is_planned || !has_told) &&
+           is_near(t, now) && (t->is_planned || !has_told(t)) &&
            t->session.state <= TP_SESSION_RECORDING &&
            now.wall_ns < t->start_at_ns + most_ns;
 }
@@ -59,10 +65,20 @@ static void move_start(struct tp_trace *t, struct tp_now now)
 {
     uint64_t answered_ns = now.mono_ns + 2 * TP_KINETO_POLL_NS + SLACK_NS;
     uint64_t start_ns = tp_kineto_safe_start(answered_ns, tp_kineto_warmup_ns(t));
+    uint64_t start_wall_ns = tp_kineto_to_wall(start_ns, now);
+    size_t n_warnings = t->spec.n_warnings;
     struct tp_err ignored;
 
-    if (tp_life_plan(t, tp_kineto_to_wall(start_ns, now), now, &ignored) != TP_OK)
+    if (has_told(t) && start_wall_ns > t->start_at_ns)
+        tp_spec_warn(&t->spec, &ignored,
+                     "the service restarted: who had been told by then starts "
+                     "%llu ms before the others",
+                     (unsigned long long)((start_wall_ns - t->start_at_ns) /
+                                          TP_NS_PER_MS));
+    if (tp_life_plan(t, start_wall_ns, now, &ignored) != TP_OK) {
+        t->spec.n_warnings = n_warnings;
         return;
+    }
     tp_persist_deadline(t, now);
     tp_life_touch(t);
     for (size_t i = 0; i < t->n_members; i++) {

@@ -168,6 +168,18 @@ static void test_a_second_kill_moves_the_start_again(void **state)
     expect_a_new_start(r, id, 5);
 }
 
+static void expect_warning(struct rig *r, const char *id, const char *text)
+{
+    struct tp_trace_view *v = rig_view(r, id);
+    bool is_there = false;
+
+    for (size_t i = 0; i < v->n_warnings; i++)
+        is_there = is_there || strstr(v->warnings[i], text) != NULL;
+    if (!is_there)
+        fail_msg("none of %zu warnings has '%s'", v->n_warnings, text);
+    tp_trace_view_free(v);
+}
+
 /* Who was told keeps to what it was told, and the others begin as soon as they can. */
 static void test_only_who_waits_is_told_a_new_start(void **state)
 {
@@ -200,6 +212,9 @@ static void test_only_who_waits_is_told_a_new_start(void **state)
     bring_file(r, id, 2);
     wait(r, 1 * RIG_S);
     rig_expect_outcome(r, id, "complete", "");
+    expect_warning(r, id, "who had been told by then starts ");
+    assert_int_equal(rig_restart(r), TP_OK); /* and that stays */
+    expect_warning(r, id, "ms before the others");
 }
 
 /* A start by hand: the trace records before its processes do. */
