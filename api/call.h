@@ -101,6 +101,9 @@ struct tp_call_stream {
 /* Why a call waits: until ready() or deadline_ns, monotonic. */
 struct tp_call_wait {
     uint64_t deadline_ns;
+    bool
+        is_brief; /* something was done and is to be told: it is answered, even when its
+                      client seems to be gone or there is no memory to wait */
     /* Append to out what the client should hear ahead of the answer, which is made
      * afterwards, by resume(): the value of one header; nothing when there is no memory
      * for it. Returns false when there is nothing to hear, so that it waits on. Cheap.

@@ -81,6 +81,7 @@ static void tell_and_answer(struct tp_call *call, const struct tp_trace_view *br
         return;
     }
     call->reply = TP_REPLY_WAIT;
+    call->wait.is_brief = true;
     call->wait.deadline_ns = call->now.mono_ns +
                              (most_ns < TELL_MOST_NS ? most_ns : TELL_MOST_NS);
     call->wait.ready = is_told;

@@ -262,12 +262,28 @@ static void call_is_gone(void *arg)
     c->is_gone = true;
 }
 
-/* Hold a call until it is ready. */
+bool tp_conn_is_at_end(const struct tp_conn *c)
+{
+    char byte;
+
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Give the answer of a call that would have waited. */
+static enum MHD_Result answer_now(struct tp_conn *c)
+{
+    tp_rest_resume(&c->call);
+    return tp_conn_reply(c);
+}
+
+/* Hold a call until it is ready. The library gives up a connection that comes back to it
+ * and whose client sends no more, though it may still read. */
 static enum MHD_Result hold(struct tp_conn *c)
 {
     bool can_speak = c->call.wait.ahead != NULL && c->seen.is_http_1_1;
     struct tp_waiter waiter = {.fd = c->fd,
                                .deadline_ns = c->call.wait.deadline_ns,
+                               .is_brief = c->call.wait.is_brief,
                                .suspend = tp_conn_suspend,
                                .resume = tp_conn_resume,
                                .ready = call_is_ready,
@@ -276,9 +292,13 @@ static enum MHD_Result hold(struct tp_conn *c)
                                .arg = c};
     struct tp_err err = {0};
 
+    if (waiter.is_brief && tp_conn_is_at_end(c))
+        return answer_now(c);
     c->step = TP_CONN_WAITING;
     if (tp_waiters_add(c->app->waiters, &waiter, &err) == TP_OK)
         return MHD_YES;
+    if (waiter.is_brief)
+        return answer_now(c);
     tp_problem_engine(&c->call, err.code, NULL, &err);
     return tp_conn_reply(c);
 }
@@ -392,6 +412,12 @@ void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how)
         atomic_fetch_add_explicit(&c->app->metrics.broken_off, 1, memory_order_relaxed);
     if (c->step == TP_CONN_IDLE)
         return;
+    /* What was done is noted, though nobody is there to hear of it. */
+    if (c->step == TP_CONN_WAITING && c->call.wait.is_brief) {
+        c->call.now = tp_clock_now();
+        tp_rest_resume(&c->call);
+        c->step = TP_CONN_ANSWERED;
+    }
     if (c->step == TP_CONN_ANSWERED) {
         tp_metrics_request(&c->app->metrics, c->call.route, c->call.status,
                            now_ns - c->begun_ns, c->call.body_bytes, c->sent_bytes);

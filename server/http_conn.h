@@ -77,6 +77,9 @@ void tp_conn_ended(struct tp_conn *c, enum MHD_RequestTerminationCode how);
 /* Suspend a connection, from its handler or reader. */
 void tp_conn_suspend(void *conn);
 
+/* Whether its client has closed its side and everything that it sent was read. */
+bool tp_conn_is_at_end(const struct tp_conn *c);
+
 /* Let a suspended connection go on. From any thread; conn may be gone afterwards. */
 void tp_conn_resume(void *conn);
 

@@ -263,14 +263,6 @@ static int start_daemon(struct tp_http_loop *loop, int fd, struct tp_err *err)
     return TP_OK;
 }
 
-/* Whether the client has closed its side and everything that it sent was read. */
-static bool is_at_end(int fd)
-{
-    char byte;
-
-    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
 /* Whether a connection has waited too long for a whole header. */
 static bool is_too_slow(const struct tp_conn *c, uint64_t now_ns)
 {
@@ -292,7 +284,7 @@ static void look_through(struct tp_http_loop *loop, uint64_t now_ns)
 
         if (c->step != TP_CONN_IDLE)
             is_idle = false;
-        if (owes_us && (is_too_slow(c, now_ns) || is_at_end(c->fd)))
+        if (owes_us && (is_too_slow(c, now_ns) || tp_conn_is_at_end(c)))
             shutdown(c->fd, SHUT_RDWR);
     }
     atomic_store(&loop->is_idle, is_idle);

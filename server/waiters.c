@@ -166,6 +166,7 @@ int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
                    struct tp_err *err)
 {
     struct slot *s;
+    bool is_gone;
     int rc;
 
     pthread_mutex_lock(&w->lock);
@@ -184,9 +185,10 @@ int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
     waiter->suspend(waiter->arg);
     if (w->is_draining && waiter->on_stop != NULL)
         waiter->on_stop(waiter->arg);
-    if (s->is_gone)
+    is_gone = s->is_gone && !waiter->is_brief;
+    if (is_gone)
         waiter->on_gone(waiter->arg);
-    if (w->is_draining || s->is_gone || !know(w, s) ||
+    if (w->is_draining || is_gone || !know(w, s) ||
         waiter->ready(waiter->arg, tp_clock_now()))
         resume(w, s);
     pthread_mutex_unlock(&w->lock);
@@ -216,7 +218,7 @@ static void client_gone(struct tp_waiters *w, uint64_t id)
     s = &w->slots[(uint32_t)id];
     if (s->is_known && s->generation == (uint32_t)(id >> 32)) {
         s->is_gone = true;
-        if (s->is_used) {
+        if (s->is_used && !s->waiter.is_brief) {
             s->waiter.on_gone(s->waiter.arg);
             resume(w, s);
         }

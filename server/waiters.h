@@ -30,6 +30,7 @@ typedef bool (*tp_ready_fn)(void *arg, struct tp_now now);
 struct tp_waiter {
     int fd; /* of the connection, >= 0, to notice that its client goes away */
     uint64_t deadline_ns;       /* monotonic; UINT64_MAX = none */
+    bool is_brief;              /* waits on when its client goes away */
     bool is_watch;              /* asked every LOOK_NS; else when something changed */
     void (*suspend)(void *arg); /* when it starts to wait */
     void (*resume)(void *arg);  /* last; arg may be gone afterwards */

@@ -316,12 +316,12 @@ static int build(struct creation *c)
         rc = check_start_at(c);
     if (rc == TP_OK)
         rc = resolve_filter(c);
+    if (rc == TP_OK)
+        rc = check_room(c);
     if (rc == TP_OK && !c->request->dry_run)
         tp_spare_take(c->e, tp_spare_wanted(c->job), &t->objects);
     if (rc == TP_OK)
         rc = tp_match_all(t, c->now, &c->n_matched, c->err);
-    if (rc == TP_OK)
-        rc = check_room(c);
     if (rc == TP_OK)
         rc = check_required(c);
     if (rc == TP_OK)

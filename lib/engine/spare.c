@@ -17,7 +17,7 @@ size_t tp_spare_wanted(const struct tp_job *job)
 
 void tp_spare_take(struct tp_engine *e, size_t n, struct tp_bulk *out)
 {
-    if (n == 0 || e->spare.bulk.size < n)
+    if (n == 0 || e->spare.bulk.size < n || e->spare.bulk.size / 2 > n)
         return;
     *out = e->spare.bulk;
     e->spare = (struct tp_spare){0};

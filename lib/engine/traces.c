@@ -174,6 +174,8 @@ int tp_engine_trace_version(struct tp_engine *e, struct tp_str id, uint64_t *out
     return rc;
 }
 
+#define MANY 64 /* producers; to tell fewer takes no time to speak of */
+
 bool tp_engine_trace_is_told(struct tp_engine *e, struct tp_str id)
 {
     const struct tp_trace *t;
@@ -181,7 +183,8 @@ bool tp_engine_trace_is_told(struct tp_engine *e, struct tp_str id)
 
     tp_lock_take(&e->lock);
     t = tp_strmap_get(&e->traces, id.ptr, id.len);
-    is_told = t == NULL || t->telling.n_told >= t->telling.n_due;
+    is_told = t == NULL || !tp_trace_is_active(t) || t->telling.n_due < MANY ||
+              t->telling.n_told >= t->telling.n_due;
     tp_lock_give(&e->lock);
     return is_told;
 }

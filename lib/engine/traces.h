@@ -85,9 +85,9 @@ int tp_engine_trace_create(struct tp_engine *e, const struct tp_trace_request *r
                            struct tp_problem *problem, struct tp_err *err);
 
 /*
- * Whether all producers who hold a sync when a trace is made to start at once have been
- * given its start; true as well when there is nobody to tell, or no such trace. Cheap;
- * it waits for who makes a trace.
+ * Whether all producers who take commands and take part in a trace have been given its
+ * start; true as well when they are few, or there is no such trace, or it is over. One
+ * that is away keeps it false. Cheap; it waits for who makes a trace.
  */
 bool tp_engine_trace_is_told(struct tp_engine *e, struct tp_str id);
 

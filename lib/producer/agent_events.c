@@ -83,6 +83,15 @@ static void give_up(struct tp_agent *a, const struct tp_link_reply *reply)
     a->has_counts_due = true;
 }
 
+/* A batch has gone: the next one need not wait for as long any more. */
+static void quicken(struct tp_agent *a, uint64_t now_ns)
+{
+    uint64_t next_ns = now_ns + DRAIN_NS * tp_backlog_slowdown(&a->part.backlog);
+
+    if (a->drain_ns > next_ns)
+        a->drain_ns = next_ns;
+}
+
 void tp_agent_posted(struct tp_agent *a, const struct tp_link_reply *reply,
                      uint64_t now_ns)
 {
@@ -98,6 +107,7 @@ void tp_agent_posted(struct tp_agent *a, const struct tp_link_reply *reply,
         a->n_sent += n;
         tp_part_sent(&a->part);
         tp_agent_succeeded(a);
+        quicken(a, now_ns);
     } else if (is_over) {
         give_up(a, reply);
     } else if (reply->status == 400 || reply->status == 413 || reply->status == 415 ||

@@ -1,5 +1,6 @@
 // A held sync that asks for it hears of a start in an interim answer, before the answer itself.
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import test from 'node:test';
 import { raw, request } from './lib/raw.mjs';
 import { serve } from './lib/server.mjs';
@@ -52,6 +53,28 @@ test('who does not ask, speaks HTTP/1.0, or has no start to hear of, gets the an
     assert.equal(JSON.parse(replies[0].body).commands[0].command, 'prepare');
     await server.post(`/traces/${trace.id}/cancel`);
     await server.post(`/producers/${id}/sync`, { wait_ms: 0, acks: [{ trace_id: trace.id, command: 'cancel' }] });
+  }
+});
+
+// A start is told before the maker of a trace is, who may be gone by then.
+test('who makes a trace and leaves is noted', async (t) => {
+  const server = await serve(t);
+  for (let rank = 0; rank < 64; rank++) { // they do not ask again, so that the maker waits for the start
+    const { id } = (await server.post('/producers', { name: 'by hand', rank })).json();
+    await server.post(`/producers/${id}/sync`, { wait_ms: 0 });
+  }
+  const make = (job) => request('POST', '/traces', [...HEADERS, `Content-Length: ${job.length}`], job);
+  const socket = net.connect(server.port, '127.0.0.1', () => { socket.write(make('{"label":"gone"}')); });
+  const made = async () => (await server.get('/traces?state=active')).json().items[0];
+  for (let i = 0; (await made()) === undefined; i++) {
+    assert.ok(i < 1000, 'no trace was made');
+    await new Promise((r) => setTimeout(r, 10));
+  }
+  socket.destroy();
+  const { id: gone } = await made();
+  for (let i = 0; !server.log.split('\n').some((l) => /event=audit/.test(l) && /createTrace/.test(l) && l.includes(gone)); i++) {
+    assert.ok(i < 1000, `no line tells who made it: ${server.log}`);
+    await new Promise((r) => setTimeout(r, 10));
   }
 });
 

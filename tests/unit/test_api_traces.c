@@ -48,11 +48,19 @@ static void test_a_trace_goes_from_manual_to_complete(void **state)
     assert_true(api_len(a, "history") >= 4);
 }
 
-/* Make a trace for a producer that takes part, up to the wait for its being told. */
-static void make_for_one(struct api_rig *a, char *producer)
+#define MANY 64 /* producers, of whom the last is `producer` */
+
+/* Make a trace for many producers that take part, up to the wait for the last of them
+ * to be told. */
+static void make_for_many(struct api_rig *a, char *producer)
 {
-    rig_join(&a->rig, "w", 0, producer);
+    char others[MANY][TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < MANY; i++)
+        rig_join(&a->rig, "w", i, i < MANY - 1 ? others[i] : producer);
     api_post(a, "{\"job\":\"j\"}", "/v1/traces");
+    for (int i = 0; i < MANY - 1; i++)
+        rig_sync(&a->rig, others[i], NULL);
     assert_int_equal(a->call.reply, TP_REPLY_WAIT);
     assert_true(a->call.has_changed);
     assert_false(a->call.wait.ready(&a->call));
@@ -64,7 +72,7 @@ static void test_producers_are_told_before_the_maker_of_a_trace_is(void **state)
     char producer[TP_TRACE_ID_BYTES];
     struct tp_sync_reply reply;
 
-    make_for_one(a, producer);
+    make_for_many(a, producer);
     reply = rig_sync(&a->rig, producer, NULL);
     assert_int_equal(reply.n_commands, 2);
     assert_true(a->call.wait.ready(&a->call));
@@ -72,8 +80,21 @@ static void test_producers_are_told_before_the_maker_of_a_trace_is(void **state)
     api_expect_json(a, 201);
     assert_string_equal(api_str(a, "id"), reply.commands[1].trace_id);
     assert_string_equal(api_str(a, "id"), a->call.subject);
-    assert_string_equal(api_str(a, "matched[0].id"), producer);
+    assert_int_equal(api_len(a, "matched"), MANY);
+    assert_string_equal(api_str(a, "matched[63].id"), producer);
     assert_non_null(api_header(a, "Location"));
+}
+
+static void test_for_a_few_producers_the_answer_does_not_wait(void **state)
+{
+    struct api_rig *a = *state;
+    char producer[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < MANY - 1; i++)
+        rig_join(&a->rig, "w", i, producer);
+    api_post(a, "{\"job\":\"j\"}", "/v1/traces");
+    api_expect_json(a, 201);
+    assert_string_equal(api_str(a, "matched[62].state"), "waiting");
 }
 
 static void test_the_answer_waits_for_the_start_at_the_longest(void **state)
@@ -82,14 +103,14 @@ static void test_the_answer_waits_for_the_start_at_the_longest(void **state)
     char producer[TP_TRACE_ID_BYTES];
     uint64_t most_ns;
 
-    make_for_one(a, producer);
+    make_for_many(a, producer);
     most_ns = a->call.wait.deadline_ns - a->rig.now.mono_ns;
     assert_in_range(most_ns, 1, RIG_S);
     rig_wait(&a->rig, most_ns);
     api_resume(a);
     api_expect_json(a, 201);
     assert_string_equal(api_str(a, "state"), "recording");
-    assert_string_equal(api_str(a, "matched[0].state"), "waiting");
+    assert_string_equal(api_str(a, "matched[63].state"), "waiting");
 }
 
 static void test_a_trace_that_is_gone_before_the_answer_is_named_in_it(void **state)
@@ -98,7 +119,7 @@ static void test_a_trace_that_is_gone_before_the_answer_is_named_in_it(void **st
     char producer[TP_TRACE_ID_BYTES], location[96];
     struct tp_str id;
 
-    make_for_one(a, producer);
+    make_for_many(a, producer);
     id = rig_str(a->call.subject);
     snprintf(location, sizeof(location), "/v1/traces/%s", a->call.subject);
     assert_int_equal(tp_engine_trace_cancel(a->rig.engine, id, rig_str(""), a->rig.now,
@@ -495,6 +516,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         api_test(test_a_trace_goes_from_manual_to_complete),
         api_test(test_producers_are_told_before_the_maker_of_a_trace_is),
+        api_test(test_for_a_few_producers_the_answer_does_not_wait),
         api_test(test_the_answer_waits_for_the_start_at_the_longest),
         api_test(test_a_trace_that_is_gone_before_the_answer_is_named_in_it),
         api_test(test_a_body_of_nothing_is_a_trace_with_defaults),

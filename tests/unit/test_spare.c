@@ -80,6 +80,45 @@ static void test_it_is_given_back_when_nobody_needs_so_much(void **state)
     assert_null(r->engine->spare.bulk.bytes);
 }
 
+/* It would keep it for as long as it is stored. */
+static void test_a_small_trace_does_not_take_what_a_large_job_needs(void **state)
+{
+    static char p[N][TP_TRACE_ID_BYTES];
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES], name[16];
+    const char *bytes;
+
+    join_many(r, p, N);
+    make_ready(r);
+    bytes = r->engine->spare.bulk.bytes;
+    assert_non_null(bytes);
+    for (int i = 0; i < TP_SPARE_MANY; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        rig_producer(r, "small", name, i, p[i]);
+    }
+    assert_int_equal(rig_create(r, "small", NULL, id), TP_OK);
+    assert_ptr_equal(r->engine->spare.bulk.bytes, bytes);
+    assert_ptr_not_equal(trace_of(r, id)->objects.bytes, bytes);
+}
+
+static void test_a_refused_trace_does_not_take_it(void **state)
+{
+    static char p[N][TP_TRACE_ID_BYTES];
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+    const char *bytes;
+
+    join_many(r, p, N);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    for (int i = 0; i < N; i++)
+        rig_sync(r, p[i], NULL);
+    make_ready(r);
+    bytes = r->engine->spare.bulk.bytes;
+    assert_non_null(bytes);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_EEXIST);
+    assert_ptr_equal(r->engine->spare.bulk.bytes, bytes);
+}
+
 static void test_few_need_none_and_more_than_there_is_take_their_own(void **state)
 {
     static char p[N][TP_TRACE_ID_BYTES];
@@ -102,6 +141,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         engine_test(test_a_trace_of_many_gets_memory_that_was_made_ready),
         engine_test(test_it_is_given_back_when_nobody_needs_so_much),
+        engine_test(test_a_small_trace_does_not_take_what_a_large_job_needs),
+        engine_test(test_a_refused_trace_does_not_take_it),
         engine_test(test_few_need_none_and_more_than_there_is_take_their_own),
     };
 
