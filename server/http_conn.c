@@ -276,8 +276,8 @@ static enum MHD_Result answer_now(struct tp_conn *c)
     return tp_conn_reply(c);
 }
 
-/* Hold a call until it is ready. The library gives up a connection that comes back to it
- * and whose client sends no more, though it may still read. */
+/* Hold a call until it is ready. The library gives up a connection that comes back to
+ * it and whose client sends no more, though it may still read. */
 static enum MHD_Result hold(struct tp_conn *c)
 {
     bool can_speak = c->call.wait.ahead != NULL && c->seen.is_http_1_1;

@@ -29,8 +29,9 @@ struct tp_spare {
  * are few. The caller holds the control lock. */
 size_t tp_spare_wanted(const struct tp_job *job);
 
-/* Hand it to a trace that needs n bytes, if it is large enough and not too large: the
- * trace keeps all of it. Else *out stays as it is. The caller holds the control lock. */
+/* Hand it to a trace that needs n bytes, if it is large enough and not too large, as
+ * the trace keeps all of it. Else *out stays as it is. The caller holds the control
+ * lock. */
 void tp_spare_take(struct tp_engine *e, size_t n, struct tp_bulk *out);
 
 /* Release it. */
