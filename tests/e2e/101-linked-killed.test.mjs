@@ -1,7 +1,7 @@
 // kill -9 in the middle of batches: the trace ends, is readable and says who is missing.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { checkConservation, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
 import { pick, serve } from './lib/server.mjs';
 
 test('killed producers leave a readable trace that names them', async (t) => {
@@ -16,7 +16,6 @@ test('killed producers leave a readable trace that names them', async (t) => {
   await new Promise((r) => setTimeout(r, 4500));
   const end = await server.stopTrace(trace.id);
   assert.equal(end.outcome, 'partial', end.reason);
-  checkConservation(assert, end);
   const states = Object.fromEntries(end.matched.map((m) => [m.name, m.state]));
   assert.deepEqual(states, { 'rank-0': 'lost', 'rank-1': 'lost', 'rank-2': 'done', 'rank-3': 'done' });
   const found = numbersOf(await server.downloadChrome(trace.id));
@@ -56,7 +55,6 @@ test('a rank that is killed and started again joins the running trace with event
   const stopped = Date.now(), end = await server.stopTrace(trace.id);
   assert.ok(Date.now() - stopped < 40000, 'the killed one is missed after its heartbeat');
   t.diagnostic(`${Date.now() - stopped} ms from stop to ${end.state}, ${end.outcome}: ${end.reason}`);
-  checkConservation(assert, end);
   const found = numbersOf(await server.downloadChrome(trace.id));
   assert.deepEqual([found.get(`${first.pid}/100`)?.length, found.get(`${second.pid}/100`)?.length], [300, 200]);
 });

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
-import { checkConservation, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { checkConservation } from './lib/conserved.mjs';
+import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
 import { Server, temporaryFolder } from './lib/server.mjs';
 
 const SLICES = 20000, RANKS = 3;
@@ -18,7 +19,7 @@ async function record(t, server) {
   assert.equal(view.outcome, 'complete', view.reason);
   assert.equal(view.history.at(-1).cause, 'all data is in');
   assert.ok(view.counts.stored >= RANKS * SLICES);
-  checkConservation(assert, view);
+  checkConservation(view);
   return { id, view, all };
 }
 

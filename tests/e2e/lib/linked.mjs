@@ -92,9 +92,3 @@ export function firstBreak(numbers) {
   for (let i = 1; i < numbers.length; i++) if (numbers[i] !== numbers[i - 1] + 1) return `${numbers[i]} follows ${numbers[i - 1]}`;
   return undefined;
 }
-
-// emitted = stored + filtered + dropped, in all and for each producer.
-export function checkConservation(assert, trace) {
-  const sum = ({ emitted, stored, filtered, dropped }) => assert.equal(emitted, stored + filtered + dropped, JSON.stringify(trace));
-  sum(trace.counts);
-}

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
+import { checkConservation } from './conserved.mjs';
 import { checkExchange, loadContract } from './contract.mjs';
 
 export const ROOT = new URL('../../../', import.meta.url).pathname;
@@ -127,9 +128,11 @@ export class Server {
     return this.waitFinal(id);
   }
 
+  // The trace when it is over; one that is complete has nothing unaccounted for.
   async waitFinal(id) {
     for (let i = 0; i < 3000; i++) {
       const trace = (await this.expect('GET', `/traces/${id}`, [200])).json();
+      if (trace.state === 'complete') checkConservation(trace);
       if (['complete', 'failed', 'cancelled'].includes(trace.state)) return trace;
       await new Promise((r) => setTimeout(r, 20));
     }
