@@ -394,7 +394,7 @@ static void test_in_a_child_clients_of_before_are_dead_and_harmless(void **state
     rig_close(&rig);
 }
 
-/* The signals that a thread of this process blocks, by its name; 0 when there is none. */
+/* The signals that the thread of that name blocks; 0 when there is none. */
 static uint64_t blocked_by(const char *name)
 {
     DIR *tasks = opendir("/proc/self/task");
