@@ -24,6 +24,11 @@ bool tp_kineto_is(const struct tp_producer *p)
     return strcmp(p->who.kind, "kineto") == 0;
 }
 
+bool tp_kineto_is_member(const struct tp_member *m)
+{
+    return strcmp(m->who.kind, "kineto") == 0;
+}
+
 /* Whether the process at the other end may have what the member is given: after a
  * restart another user's process can be there under its number. */
 static bool is_of_its_user(const struct tp_member *m)

@@ -26,11 +26,6 @@
 #define SHORTEST_MS 50
 #define HOST_SHOWN 40
 
-static bool is_kineto(const struct tp_member *m)
-{
-    return strcmp(m->who.kind, "kineto") == 0;
-}
-
 uint64_t tp_kineto_warmup_ns(const struct tp_trace *t)
 {
     const struct tp_kineto_options *o = &t->spec.kineto_options;
@@ -125,7 +120,7 @@ bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *
 
 bool tp_kineto_is_waiting(const struct tp_member *m)
 {
-    return is_kineto(m) && m->state == TP_MEMBER_WAITING;
+    return tp_kineto_is_member(m) && m->state == TP_MEMBER_WAITING;
 }
 
 size_t tp_kineto_waiting(const struct tp_trace *t)

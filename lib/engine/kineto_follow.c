@@ -26,11 +26,6 @@
 
 #define GRACE_NS (3 * TP_KINETO_SECOND_NS)
 
-static bool is_kineto(const struct tp_member *m)
-{
-    return strcmp(m->who.kind, "kineto") == 0;
-}
-
 static void change(struct tp_member *m)
 {
     m->is_dirty = true;
@@ -56,7 +51,7 @@ void tp_kineto_settle(struct tp_member *m, enum tp_member_state state,
 bool tp_kineto_is_collecting(const struct tp_trace *t)
 {
     for (size_t i = 0; i < t->n_members; i++) {
-        if (is_kineto(t->members[i]) && tp_life_is_awaited(t->members[i]))
+        if (tp_kineto_is_member(t->members[i]) && tp_life_is_awaited(t->members[i]))
             return true;
     }
     return false;
@@ -272,8 +267,8 @@ static void stop_when_done(struct tp_trace *t, struct tp_now now)
 
         if (m->state == TP_MEMBER_WAITING || tp_life_is_awaited(m))
             return;
-        n += is_kineto(m) && m->state != TP_MEMBER_UNMATCHED;
-        n_others += !is_kineto(m) && m->state != TP_MEMBER_UNMATCHED;
+        n += tp_kineto_is_member(m) && m->state != TP_MEMBER_UNMATCHED;
+        n_others += !tp_kineto_is_member(m) && m->state != TP_MEMBER_UNMATCHED;
     }
     if (n > 0 && (by_iterations || n_others == 0))
         tp_life_stop(t, "all Kineto processes are done", now, NULL);
@@ -299,7 +294,7 @@ void tp_kineto_stop(struct tp_trace *t)
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
 
-        if (!is_kineto(m) || m->state != TP_MEMBER_WAITING || m->is_unsure)
+        if (!tp_kineto_is_member(m) || m->state != TP_MEMBER_WAITING || m->is_unsure)
             continue;
         if (t->engine->kineto != NULL && was_told(m))
             note_served(m);
@@ -317,7 +312,7 @@ uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now)
         struct tp_member *m = t->members[i];
         uint64_t at;
 
-        if (!is_kineto(m) || m->kineto.phase == TP_KINETO_PHASE_NONE ||
+        if (!tp_kineto_is_member(m) || m->kineto.phase == TP_KINETO_PHASE_NONE ||
             m->kineto.phase == TP_KINETO_PHASE_SETTLED || give_up_waiting(m, now) ||
             give_up_file(m, now))
             continue;

@@ -79,6 +79,9 @@ void tp_kineto_unlink(struct tp_producer *p);
  */
 bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *reason);
 
+/* Whether a member is a Kineto process. */
+bool tp_kineto_is_member(const struct tp_member *m);
+
 /* Whether a member is a Kineto process that waits for its order. */
 bool tp_kineto_is_waiting(const struct tp_member *m);
 

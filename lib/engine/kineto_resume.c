@@ -21,11 +21,6 @@
 /* Beside the two requests: libkineto asks up to 5.12 s after a service is back. */
 #define SLACK_NS TP_KINETO_SECOND_NS
 
-static bool is_kineto(const struct tp_member *m)
-{
-    return strcmp(m->who.kind, "kineto") == 0;
-}
-
 static bool is_told(const struct tp_member *m)
 {
     return m->state != TP_MEMBER_WAITING && tp_life_is_awaited(m);
@@ -116,7 +111,7 @@ void tp_kineto_resume(struct tp_trace *t, struct tp_now now)
         return;
     may_be_told = t->spec.kineto_options.iterations > 0 || is_near(t, now);
     for (size_t i = 0; i < t->n_members; i++) {
-        if (is_kineto(t->members[i]) && is_told(t->members[i]))
+        if (tp_kineto_is_member(t->members[i]) && is_told(t->members[i]))
             tp_kineto_set_times(t->members[i], now); /* from the old start */
     }
     if (is_to_be_moved(t, now))
@@ -125,7 +120,7 @@ void tp_kineto_resume(struct tp_trace *t, struct tp_now now)
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
 
-        if (tp_kineto_is_waiting(m) || (is_kineto(m) && is_told(m)))
+        if (tp_kineto_is_waiting(m) || (tp_kineto_is_member(m) && is_told(m)))
             resume_member(m, may_be_told, now);
     }
 }
