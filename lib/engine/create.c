@@ -140,7 +140,7 @@ static bool has_to_arm(const struct tp_trace *t)
         return false;
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
-        const struct tp_producer *p = tp_producer_find(t->engine, tp_str_of(m->who.id));
+        const struct tp_producer *p = tp_member_producer(m);
 
         if (m->state == TP_MEMBER_WAITING && p != NULL && p->has_synced)
             return true;
@@ -273,7 +273,7 @@ static int give_streams(struct creation *c)
 
     for (size_t i = 0; i < t->n_members && rc == TP_OK; i++) {
         struct tp_member *m = t->members[i];
-        const struct tp_producer *p = tp_producer_find(c->e, tp_str_of(m->who.id));
+        const struct tp_producer *p = tp_member_producer(m);
 
         if (m->state == TP_MEMBER_WAITING && p != NULL && tp_match_is_live_kind(p) &&
             !tp_kineto_is(p)) /* whose file gets one */
@@ -349,7 +349,7 @@ static int write_rows(struct creation *c)
         return rc;
     rc = tp_persist_job(e, c->job, c->err);
     if (rc == TP_OK)
-        rc = tp_persist_trace_rows(e, c->trace, c->now, c->err);
+        rc = tp_persist_new_trace_rows(e, c->trace, c->now, c->err);
     if (rc == TP_OK && key.len != 0)
         rc = tp_key_persist(e, key, c->fingerprint, c->trace, c->err);
     return tp_persist_end(e, rc, c->err);
@@ -380,7 +380,7 @@ static int establish(struct creation *c)
     }
     c->is_established = true;
     c->job->is_stored = true;
-    tp_persist_trace_done(t);
+    tp_persist_new_trace_done(t, c->now);
     tp_life_hold(t);
     tp_match_attach(t);
     if (t->start_at_ns != 0)

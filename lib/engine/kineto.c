@@ -158,8 +158,7 @@ size_t tp_kineto_uncounted(const struct tp_trace *t)
     if (e->kineto == NULL)
         return 0;
     for (size_t i = 0; i < t->n_members; i++) {
-        const struct tp_producer *p =
-            tp_producer_find(e, tp_str_of(t->members[i]->who.id));
+        const struct tp_producer *p = tp_member_producer(t->members[i]);
 
         n += p != NULL &&
              (p->is_stranger ||

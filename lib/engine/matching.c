@@ -77,6 +77,7 @@ static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now n
 
     if (rc != TP_OK)
         return rc;
+    (*out)->made_of = p;
     (*out)->state = tp_match(t->engine, &t->spec, p, now, (*out)->reason) &&
                             tp_kineto_can(t, p, (*out)->reason)
                         ? TP_MEMBER_WAITING
@@ -117,8 +118,9 @@ void tp_match_attach(struct tp_trace *t)
 {
     for (size_t i = 0; i < t->n_members; i++) {
         struct tp_member *m = t->members[i];
-        struct tp_producer *p = tp_producer_find(t->engine, tp_str_of(m->who.id));
+        struct tp_producer *p = tp_member_producer(m);
 
+        m->made_of = NULL;
         if (p != NULL && m->state != TP_MEMBER_UNMATCHED)
             tp_member_attach(m, p);
     }

@@ -55,6 +55,7 @@ struct tp_kineto_part {
 struct tp_member {
     struct tp_trace *trace;
     struct tp_producer *producer; /* while it takes part: its member is this one */
+    struct tp_producer *made_of; /* while its trace is being made, with the lock held */
     struct tp_identity who;
     enum tp_member_state state;
     char reason[128];

@@ -158,6 +158,7 @@ struct tp_trace {
     size_t waits_for;     /* a member that was waited for last: where to look first */
     bool has_abandoned;   /* a hidden stream may be free to be used again */
     bool has_member_news; /* members differ from their rows, which are written */
+    bool is_listed;       /* members are in the store as a list, too: persist.h */
     uint64_t news_ns;     /* not before, monotonic */
     struct tp_stream **streams; /* by number - 1 */
     size_t n_streams;

@@ -245,8 +245,18 @@ struct tp_member *tp_member_of_stream(const struct tp_trace *t, uint32_t no)
     return no == 0 || no > t->n_streams ? NULL : t->streams[no - 1]->member;
 }
 
+struct tp_producer *tp_member_producer(const struct tp_member *m)
+{
+    if (m->producer != NULL)
+        return m->producer;
+    return m->made_of != NULL
+               ? m->made_of
+               : tp_producer_find(m->trace->engine, tp_str_of(m->who.id));
+}
+
 void tp_member_attach(struct tp_member *m, struct tp_producer *p)
 {
+    m->made_of = NULL;
     m->producer = p;
     p->member = m;
     p->given = 0;

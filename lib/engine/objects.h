@@ -71,6 +71,9 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
 /* The member of that producer, or NULL. */
 struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id);
 
+/* The producer of a member, whether it takes part or not; NULL when it is gone. */
+struct tp_producer *tp_member_producer(const struct tp_member *m);
+
 /* From now on the producer takes part as this member. */
 void tp_member_attach(struct tp_member *m, struct tp_producer *p);
 

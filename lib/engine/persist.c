@@ -5,6 +5,9 @@
 #include "engine/objects.h"
 #include "store/store.h"
 
+#define LISTED_MIN 64                  /* members; fewer have rows in no time */
+#define LISTED_NS UINT64_C(1000000000) /* until they get them: about to begin before */
+
 static const char *const member_states[TP_MEMBER_STATES] = {
     [TP_MEMBER_UNMATCHED] = "unmatched", [TP_MEMBER_WAITING] = "waiting",
     [TP_MEMBER_ARMED] = "armed",         [TP_MEMBER_RECORDING] = "recording",
@@ -157,11 +160,10 @@ static int put_moves(struct tp_engine *e, const struct tp_trace *t, struct tp_er
     return rc;
 }
 
-static int put_member(struct tp_engine *e, const struct tp_member *m,
-                      struct tp_err *err)
+/* All but its counts by type. */
+static struct tp_row_member member_row(const struct tp_member *m)
 {
-    struct tp_buf types = {0};
-    struct tp_row_member row = {
+    return (struct tp_row_member){
         .trace = tp_str_of(m->trace->id),
         .who = tp_identity_row(&m->who),
         .is_matched = m->state != TP_MEMBER_UNMATCHED,
@@ -177,6 +179,13 @@ static int put_member(struct tp_engine *e, const struct tp_member *m,
         .clock_error_ns = m->clock_error_ns,
         .uid = m->has_uid ? (int64_t)m->uid : -1,
     };
+}
+
+static int put_member(struct tp_engine *e, const struct tp_member *m,
+                      struct tp_err *err)
+{
+    struct tp_buf types = {0};
+    struct tp_row_member row = member_row(m);
     int rc = tp_type_counts_write(&m->types, &types, err);
 
     row.type_counts = (struct tp_str){types.data, types.len};
@@ -202,6 +211,14 @@ static int put_move_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now 
     return rc == TP_OK ? put_moves(e, t, err) : rc;
 }
 
+static int drop_list(struct tp_engine *e, const struct tp_trace *t, struct tp_err *err)
+{
+    if (!t->is_listed)
+        return TP_OK;
+    return noted(e, e->opts.store->ops->drop_member_list(e->opts.store,
+                                                         tp_str_of(t->id), err));
+}
+
 int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
                           struct tp_err *err)
 {
@@ -211,11 +228,47 @@ int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now
         if (t->members[i]->is_dirty)
             rc = put_member(e, t->members[i], err);
     }
-    return rc;
+    return rc == TP_OK ? drop_list(e, t, err) : rc;
+}
+
+/* Nothing was counted yet. */
+static int nth_new_row(void *trace, size_t i, struct tp_row_member *out,
+                       struct tp_err *err)
+{
+    (void)err;
+    *out = member_row(((const struct tp_trace *)trace)->members[i]);
+    return TP_OK;
+}
+
+int tp_persist_new_trace_rows(struct tp_engine *e, struct tp_trace *t,
+                              struct tp_now now, struct tp_err *err)
+{
+    int rc;
+
+    if (t->n_members < LISTED_MIN)
+        return tp_persist_trace_rows(e, t, now, err);
+    rc = put_move_rows(e, t, now, err);
+    if (rc != TP_OK)
+        return rc;
+    return noted(e, e->opts.store->ops->put_member_list(e->opts.store, tp_str_of(t->id),
+                                                        t->n_members, nth_new_row, t,
+                                                        err));
+}
+
+void tp_persist_new_trace_done(struct tp_trace *t, struct tp_now now)
+{
+    if (t->n_members < LISTED_MIN) {
+        tp_persist_trace_done(t);
+        return;
+    }
+    tp_session_history(&t->session, &t->n_moves_stored);
+    t->is_listed = t->has_member_news = true;
+    t->news_ns = now.mono_ns + LISTED_NS;
 }
 
 void tp_persist_trace_done(struct tp_trace *t)
 {
+    t->is_listed = false;
     tp_session_history(&t->session, &t->n_moves_stored);
     for (size_t i = 0; i < t->n_members; i++)
         t->members[i]->is_dirty = false;
@@ -251,9 +304,12 @@ int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *e
         if (is_all)
             rc = put_member(e, written[n++] = t->members[i], err);
     }
+    if (rc == TP_OK && is_all)
+        rc = drop_list(e, t, err);
     rc = tp_persist_end(e, rc, err);
     if (rc != TP_OK)
         return rc;
+    t->is_listed = t->is_listed && !is_all;
     while (n > 0)
         written[--n]->is_dirty = false;
     t->has_member_news = !is_all;

@@ -36,7 +36,15 @@ int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now
 /* Remember that all of it is in the store. */
 void tp_persist_trace_done(struct tp_trace *t);
 
-/* All three in a transaction of its own. */
+/* The same for a trace that has no rows yet: when its members are many, they are put as
+ * a list, and get their rows with the next ticks. */
+int tp_persist_new_trace_rows(struct tp_engine *e, struct tp_trace *t,
+                              struct tp_now now, struct tp_err *err);
+
+/* Likewise. */
+void tp_persist_new_trace_done(struct tp_trace *t, struct tp_now now);
+
+/* Write all of it in a transaction of its own. */
 int tp_persist_trace(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
                      struct tp_err *err);
 

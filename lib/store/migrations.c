@@ -76,11 +76,17 @@ static const char version_3[] =
 
 static const char version_4[] =
     "ALTER TABLE members ADD COLUMN uid INTEGER NOT NULL DEFAULT -1;";
+
+static const char version_5[] =
+    "CREATE TABLE member_lists("
+    "trace TEXT PRIMARY KEY REFERENCES traces(id) ON DELETE CASCADE,"
+    "columns TEXT NOT NULL, rows TEXT NOT NULL);";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
-    static const char *const steps[] = {version_1, version_2, version_3, version_4};
+    static const char *const steps[] = {version_1, version_2, version_3, version_4,
+                                        version_5};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

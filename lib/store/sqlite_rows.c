@@ -1,11 +1,16 @@
 /*
- * Columns in the order of the tables. A struct walk goes along a statement and keeps
- * the first failure, so that the functions below read as lists.
+ * Columns in the order of the tables. A struct walk goes along a statement, or writes
+ * the same values as an array of JSON, and keeps the first failure, so that the
+ * functions below read as lists.
  */
 #include "store/sqlite_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json_write.h"
 
 #define IDENTITY \
     "producer_id,name,kind,host,backend,device,rank,pid,world_size,process,"
@@ -42,12 +47,23 @@ struct walk {
     sqlite3_stmt *stmt;
     int column;
     int rc;
+    struct tp_buf *list; /* NULL: to or from stmt */
 };
+
+/* The value that was just appended to a list needs a comma; its code is ours. */
+static int listed(struct walk *w, int rc)
+{
+    if (rc == TP_OK)
+        rc = tp_buf_append(w->list, ",", 1, NULL);
+    return rc == TP_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
 
 static void put_int(struct walk *w, int64_t v)
 {
     w->column++;
-    if (w->rc == SQLITE_OK)
+    if (w->rc == SQLITE_OK && w->list != NULL)
+        w->rc = listed(w, tp_json_write_i64(w->list, v, NULL));
+    else if (w->rc == SQLITE_OK)
         w->rc = sqlite3_bind_int64(w->stmt, w->column, v);
 }
 
@@ -60,7 +76,9 @@ static void put_u64(struct walk *w, uint64_t v)
 static void put_text(struct walk *w, struct tp_str s)
 {
     w->column++;
-    if (w->rc == SQLITE_OK)
+    if (w->rc == SQLITE_OK && w->list != NULL)
+        w->rc = listed(w, tp_json_write_string(w->list, s, NULL));
+    else if (w->rc == SQLITE_OK)
         w->rc = sqlite3_bind_text64(w->stmt, w->column, s.len == 0 ? "" : s.ptr, s.len,
                                     SQLITE_STATIC, SQLITE_UTF8);
 }
@@ -96,6 +114,10 @@ static void put_causes(struct walk *w, const uint64_t *dropped)
         len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s=%llu",
                                 len == 0 ? "" : " ", tp_drop_cause_name(i),
                                 (unsigned long long)dropped[i]);
+    }
+    if (w->list != NULL) {
+        put_text(w, (struct tp_str){text, len});
+        return;
     }
     w->column++;
     if (w->rc == SQLITE_OK)
@@ -177,7 +199,7 @@ static void take_counts(struct walk *w, struct tp_counts *c)
 
 int tp_sqlite_bind_job(sqlite3_stmt *stmt, const struct tp_row_job *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_text(&w, row->name);
     put_u64(&w, row->created_ns);
@@ -186,7 +208,7 @@ int tp_sqlite_bind_job(sqlite3_stmt *stmt, const struct tp_row_job *row)
 
 void tp_sqlite_take_job(sqlite3_stmt *stmt, struct tp_row_job *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->name = take_text(&w);
     row->created_ns = take_u64(&w);
@@ -194,7 +216,7 @@ void tp_sqlite_take_job(sqlite3_stmt *stmt, struct tp_row_job *row)
 
 int tp_sqlite_bind_type(sqlite3_stmt *stmt, const struct tp_row_type *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_text(&w, row->job);
     put_u64(&w, row->id);
@@ -209,7 +231,7 @@ int tp_sqlite_bind_type(sqlite3_stmt *stmt, const struct tp_row_type *row)
 
 void tp_sqlite_take_type(sqlite3_stmt *stmt, struct tp_row_type *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->job = take_text(&w);
     row->id = (unsigned)take_int(&w);
@@ -223,7 +245,7 @@ void tp_sqlite_take_type(sqlite3_stmt *stmt, struct tp_row_type *row)
 
 int tp_sqlite_bind_producer(sqlite3_stmt *stmt, const struct tp_row_producer *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_identity(&w, &row->who);
     put_text(&w, row->job);
@@ -235,7 +257,7 @@ int tp_sqlite_bind_producer(sqlite3_stmt *stmt, const struct tp_row_producer *ro
 
 void tp_sqlite_take_producer(sqlite3_stmt *stmt, struct tp_row_producer *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     take_identity(&w, &row->who);
     row->job = take_text(&w);
@@ -246,7 +268,7 @@ void tp_sqlite_take_producer(sqlite3_stmt *stmt, struct tp_row_producer *row)
 
 int tp_sqlite_bind_trace(sqlite3_stmt *stmt, const struct tp_row_trace *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_text(&w, row->id);
     put_text(&w, row->job);
@@ -266,7 +288,7 @@ int tp_sqlite_bind_trace(sqlite3_stmt *stmt, const struct tp_row_trace *row)
 
 void tp_sqlite_take_trace(sqlite3_stmt *stmt, struct tp_row_trace *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->id = take_text(&w);
     row->job = take_text(&w);
@@ -285,7 +307,7 @@ void tp_sqlite_take_trace(sqlite3_stmt *stmt, struct tp_row_trace *row)
 
 int tp_sqlite_bind_move(sqlite3_stmt *stmt, const struct tp_row_move *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_text(&w, row->trace);
     put_u64(&w, row->no);
@@ -297,7 +319,7 @@ int tp_sqlite_bind_move(sqlite3_stmt *stmt, const struct tp_row_move *row)
 
 void tp_sqlite_take_move(sqlite3_stmt *stmt, struct tp_row_move *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->trace = take_text(&w);
     row->no = (uint32_t)take_int(&w);
@@ -306,30 +328,50 @@ void tp_sqlite_take_move(sqlite3_stmt *stmt, struct tp_row_move *row)
     row->cause = take_text(&w);
 }
 
+static void put_member(struct walk *w, const struct tp_row_member *row)
+{
+    put_text(w, row->trace);
+    put_identity(w, &row->who);
+    put_int(w, row->is_matched);
+    put_text(w, row->state);
+    put_text(w, row->reason);
+    put_u64(w, row->stream_no);
+    put_u64(w, row->step);
+    put_u64(w, row->started_ns);
+    put_counts(w, &row->reported);
+    put_int(w, row->has_clock);
+    put_int(w, row->clock_offset_ns);
+    put_u64(w, row->clock_error_ns);
+    put_text(w, row->type_counts);
+    put_int(w, row->uid);
+}
+
 int tp_sqlite_bind_member(sqlite3_stmt *stmt, const struct tp_row_member *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
-    put_text(&w, row->trace);
-    put_identity(&w, &row->who);
-    put_int(&w, row->is_matched);
-    put_text(&w, row->state);
-    put_text(&w, row->reason);
-    put_u64(&w, row->stream_no);
-    put_u64(&w, row->step);
-    put_u64(&w, row->started_ns);
-    put_counts(&w, &row->reported);
-    put_int(&w, row->has_clock);
-    put_int(&w, row->clock_offset_ns);
-    put_u64(&w, row->clock_error_ns);
-    put_text(&w, row->type_counts);
-    put_int(&w, row->uid);
+    put_member(&w, row);
     return w.rc;
+}
+
+int tp_sqlite_list_member(const struct tp_row_member *row, struct tp_buf *out,
+                          struct tp_err *err)
+{
+    struct walk w = {.list = out};
+    int rc = tp_buf_append(out, "[", 1, err);
+
+    if (rc != TP_OK)
+        return rc;
+    put_member(&w, row);
+    if (w.rc != SQLITE_OK)
+        return tp_fail(err, TP_ENOMEM, "no memory for a list of the store");
+    out->data[out->len - 1] = ']'; /* which was a comma */
+    return TP_OK;
 }
 
 void tp_sqlite_take_member(sqlite3_stmt *stmt, struct tp_row_member *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->trace = take_text(&w);
     take_identity(&w, &row->who);
@@ -349,7 +391,7 @@ void tp_sqlite_take_member(sqlite3_stmt *stmt, struct tp_row_member *row)
 
 int tp_sqlite_bind_stream(sqlite3_stmt *stmt, const struct tp_row_stream *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_text(&w, row->trace);
     put_u64(&w, row->no);
@@ -370,7 +412,7 @@ int tp_sqlite_bind_stream(sqlite3_stmt *stmt, const struct tp_row_stream *row)
 
 void tp_sqlite_take_stream(sqlite3_stmt *stmt, struct tp_row_stream *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->trace = take_text(&w);
     row->no = (uint32_t)take_int(&w);
@@ -390,7 +432,7 @@ void tp_sqlite_take_stream(sqlite3_stmt *stmt, struct tp_row_stream *row)
 
 int tp_sqlite_bind_key(sqlite3_stmt *stmt, const struct tp_row_key *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     put_text(&w, row->key);
     put_text(&w, row->fingerprint);
@@ -401,7 +443,7 @@ int tp_sqlite_bind_key(sqlite3_stmt *stmt, const struct tp_row_key *row)
 
 void tp_sqlite_take_key(sqlite3_stmt *stmt, struct tp_row_key *row)
 {
-    struct walk w = {stmt, 0, SQLITE_OK};
+    struct walk w = {.stmt = stmt};
 
     row->key = take_text(&w);
     row->fingerprint = take_text(&w);

@@ -11,6 +11,9 @@
 
 #include "store/rows.h"
 
+struct tp_buf;
+struct tp_err;
+
 enum tp_sqlite_table {
     TP_SQLITE_JOBS,
     TP_SQLITE_TYPES,
@@ -51,6 +54,11 @@ int tp_sqlite_bind_member(sqlite3_stmt *stmt, const struct tp_row_member *row);
 int tp_sqlite_bind_stream(sqlite3_stmt *stmt, const struct tp_row_stream *row);
 /* Likewise. */
 int tp_sqlite_bind_key(sqlite3_stmt *stmt, const struct tp_row_key *row);
+
+/* Append a row as a JSON array of what is bound, in the same order. TP_ENOMEM: some of
+ * it may be there. */
+int tp_sqlite_list_member(const struct tp_row_member *row, struct tp_buf *out,
+                          struct tp_err *err);
 
 /* Read the present row of a statement. Texts live until it is stepped. */
 void tp_sqlite_take_job(sqlite3_stmt *stmt, struct tp_row_job *row);

@@ -37,6 +37,11 @@ typedef int (*tp_row_stream_fn)(const struct tp_row_stream *row, struct tp_err *
 typedef int (*tp_row_key_fn)(const struct tp_row_key *row, struct tp_err *err,
                              void *arg);
 
+/* Gives the i-th row of many, whose texts live until it is called again; a non-zero
+ * answer ends the writing and is returned by it. */
+typedef int (*tp_nth_row_member_fn)(void *arg, size_t i, struct tp_row_member *out,
+                                    struct tp_err *err);
+
 /* The operations of an implementation; each gets its own store. */
 struct tp_store_ops {
     /* Transactions do not nest. rollback does not fail and is fine without a begin. */
@@ -56,6 +61,12 @@ struct tp_store_ops {
                     struct tp_err *err);
     int (*put_member)(struct tp_store *s, const struct tp_row_member *row,
                       struct tp_err *err);
+    /* Put n members of a trace that has none, at once: in a fraction of the time, and
+     * in twice the room until each was put by itself and the list is dropped. */
+    int (*put_member_list)(struct tp_store *s, struct tp_str trace, size_t n,
+                           tp_nth_row_member_fn nth, void *arg, struct tp_err *err);
+    int (*drop_member_list)(struct tp_store *s, struct tp_str trace,
+                            struct tp_err *err);
     int (*put_stream)(struct tp_store *s, const struct tp_row_stream *row,
                       struct tp_err *err);
     int (*put_key)(struct tp_store *s, const struct tp_row_key *row,

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "store/migrations.h"
+#include "store/sqlite_lists.h"
 #include "store/sqlite_rows.h"
 
 #define BUSY_TIMEOUT_MS 3000
@@ -188,12 +189,6 @@ static int remove_keys(struct tp_store *s, uint64_t before_ns, struct tp_err *er
     return run_query(of(s), DROP_KEYS, (struct tp_str){0}, before_ns, err);
 }
 
-static int begin_read(struct sqlite_store *s, enum tp_sqlite_table table,
-                      struct tp_err *err)
-{
-    return prepare_table(s, table, &s->reads[table], build_read, err);
-}
-
 /* Whether there is a next row; *rc gets a failure. */
 static bool next_row(struct sqlite_store *s, sqlite3_stmt *stmt, int *rc,
                      struct tp_err *err)
@@ -208,6 +203,16 @@ static bool next_row(struct sqlite_store *s, sqlite3_stmt *stmt, int *rc,
     if (step != SQLITE_DONE)
         *rc = fail(s, "cannot read the store", err);
     return false;
+}
+
+/* What has to be done before rows are read. */
+static int prepare_read(struct sqlite_store *s, enum tp_sqlite_table table,
+                        struct tp_err *err)
+{
+    int rc = table == TP_SQLITE_MEMBERS ? tp_sqlite_lists_unfold(s->db, err) : TP_OK;
+
+    return rc == TP_OK ? prepare_table(s, table, &s->reads[table], build_read, err)
+                       : rc;
 }
 
 /* The two operations of a kind of row, which differ in types only. */
@@ -228,7 +233,7 @@ static bool next_row(struct sqlite_store *s, sqlite3_stmt *stmt, int *rc,
                            struct tp_err *err)                                      \
     {                                                                               \
         struct sqlite_store *s = of(base);                                          \
-        int rc = begin_read(s, table, err);                                         \
+        int rc = prepare_read(s, table, err);                                       \
                                                                                     \
         while (next_row(s, s->reads[table], &rc, err)) {                            \
             struct tp_row_##kind row = {0};                                         \
@@ -248,6 +253,17 @@ ROW_OPERATIONS(move, TP_SQLITE_MOVES)
 ROW_OPERATIONS(member, TP_SQLITE_MEMBERS)
 ROW_OPERATIONS(stream, TP_SQLITE_STREAMS)
 ROW_OPERATIONS(key, TP_SQLITE_KEYS)
+
+static int put_member_list(struct tp_store *s, struct tp_str trace, size_t n,
+                           tp_nth_row_member_fn nth, void *arg, struct tp_err *err)
+{
+    return tp_sqlite_list_put(of(s)->db, trace, n, nth, arg, err);
+}
+
+static int drop_member_list(struct tp_store *s, struct tp_str trace, struct tp_err *err)
+{
+    return tp_sqlite_list_drop(of(s)->db, trace, err);
+}
 
 static int check(struct tp_store *base, struct tp_err *err)
 {
@@ -283,6 +299,8 @@ static const struct tp_store_ops operations = {
     .put_trace = put_trace,
     .put_move = put_move,
     .put_member = put_member,
+    .put_member_list = put_member_list,
+    .drop_member_list = drop_member_list,
     .put_stream = put_stream,
     .put_key = put_key,
     .remove_producer = remove_producer,

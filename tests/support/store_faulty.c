@@ -98,6 +98,17 @@ static int remove_keys(struct tp_store *s, uint64_t before_ns, struct tp_err *er
     PASS(remove_keys, before_ns);
 }
 
+static int put_member_list(struct tp_store *s, struct tp_str trace, size_t n,
+                           tp_nth_row_member_fn nth, void *arg, struct tp_err *err)
+{
+    PASS(put_member_list, trace, n, nth, arg);
+}
+
+static int drop_member_list(struct tp_store *s, struct tp_str trace, struct tp_err *err)
+{
+    PASS(drop_member_list, trace);
+}
+
 static int check(struct tp_store *s, struct tp_err *err)
 {
     PASS(check);
@@ -119,6 +130,8 @@ static const struct tp_store_ops operations = {
     .put_trace = put_trace,
     .put_move = put_move,
     .put_member = put_member,
+    .put_member_list = put_member_list,
+    .drop_member_list = drop_member_list,
     .put_stream = put_stream,
     .put_key = put_key,
     .remove_producer = remove_producer,

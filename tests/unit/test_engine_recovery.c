@@ -245,6 +245,85 @@ static void test_a_recording_trace_goes_on_after_a_restart(void **state)
     free(body);
 }
 
+#define MANY 300 /* members: more than are written at once, so they begin as a list */
+
+/* A trace of all but the last, who is told what to do; until something fails. */
+static bool live_of_many(struct rig *r, char p[][TP_TRACE_ID_BYTES], char *id)
+{
+    static uint32_t ranks[MANY - 1];
+    struct tp_trace_request request = {.job = rig_str("j"),
+                                       .ranks = ranks,
+                                       .n_ranks = MANY - 1};
+
+    for (uint32_t i = 0; i < MANY - 1; i++)
+        ranks[i] = i;
+    if (rig_create_from(r, &request, id) != TP_OK)
+        return false;
+    rig_wait(r, 100 * RIG_MS);
+    for (int i = 0; i < MANY - 1; i++) {
+        struct tp_sync_reply reply = rig_sync(r, p[i], NULL);
+
+        rig_sync(r, p[i], &reply);
+    }
+    for (int i = 0; i < 5; i++)
+        rig_wait(r, 500 * RIG_MS);
+    return true;
+}
+
+/* All members are there with their streams, with rows of their own or without. */
+static void expect_many(struct rig *r, const char *id, int n)
+{
+    struct tp_trace_view *view = rig_view(r, id);
+    bool seen[MANY] = {false};
+
+    assert_int_equal(view->n_members, MANY);
+    assert_int_equal(view->n_matched, MANY - 1);
+    for (size_t i = 0; i < MANY; i++) {
+        const struct tp_member_view *m = &view->members[i];
+
+        if (m->who.rank == MANY - 1) {
+            assert_false(m->is_matched);
+            assert_string_equal(m->reason, "not selected: rank 299");
+            continue;
+        }
+        if (!m->is_matched || m->stream_no < 1 || m->stream_no >= MANY ||
+            seen[m->stream_no])
+            fail_msg("kill at %d: %s has stream %u", n, m->who.name, m->stream_no);
+        seen[m->stream_no] = true;
+    }
+    tp_trace_view_free(view);
+}
+
+static void test_many_members_are_there_after_a_kill_at_any_moment(void **state)
+{
+    bool was_hit = true;
+
+    (void)state;
+    for (int n = 0; was_hit; n += n < 10 || (n > 250 && n < 275) ? 1 : 23) {
+        char p[MANY][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+        bool was_created;
+        struct rig r;
+
+        rig_init(&r);
+        assert_int_equal(rig_start(&r), TP_OK);
+        for (int i = 0; i < MANY; i++)
+            rig_join(&r, "p", i, p[i]);
+        store_faulty_break_after(r.store, n);
+        was_created = live_of_many(&r, p, id);
+        was_hit = store_faulty_disarm(r.store);
+        assert_true(was_created || was_hit);
+        assert_int_equal(rig_restart(&r), TP_OK);
+        if (was_created) {
+            expect_many(&r, id, n);
+            for (int i = 0; i < 5; i++)
+                rig_wait(&r, 500 * RIG_MS);
+            assert_int_equal(rig_restart(&r), TP_OK); /* now of rows */
+            expect_many(&r, id, n);
+        }
+        rig_fini(&r);
+    }
+}
+
 static void test_a_deadline_that_passed_while_down_is_kept(void **state)
 {
     struct rig *r = *state;
@@ -576,6 +655,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_kill_while_the_store_works_ends_in_a_truth),
         cmocka_unit_test(test_a_kill_while_the_blobs_work_ends_in_a_truth),
+        cmocka_unit_test(test_many_members_are_there_after_a_kill_at_any_moment),
         cmocka_unit_test(test_one_failure_of_the_store_is_survived),
         cmocka_unit_test(test_one_failure_of_the_blobs_is_survived),
         cmocka_unit_test(test_a_kill_while_starting_changes_nothing),

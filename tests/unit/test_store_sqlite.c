@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -217,6 +218,178 @@ static void test_a_rollback_undoes_and_a_commit_keeps(void **state)
     assert_int_equal(n, 1);
 }
 
+/* The members of a trace by number: "m0", "m1", ... */
+static int nth_member(void *arg, size_t i, struct tp_row_member *out,
+                      struct tp_err *err)
+{
+    static char name[16];
+
+    (void)err;
+    snprintf(name, sizeof(name), "m%zu", i);
+    *out = (struct tp_row_member){
+        .trace = str(arg),
+        .who = {.producer_id = str(name),
+                .name = str("a \"n\xc3\xa4me\" \\ \x01'"),
+                .kind = str("native"),
+                .rank = (int64_t)i,
+                .pid = INT64_MIN,
+                .world_size = UINT32_MAX,
+                .process = str("boot/ns/77/1")},
+        .is_matched = i != 1,
+        .state = str("waiting"),
+        .reason = str("12"),
+        .stream_no = (uint32_t)i + 1,
+        .step = UINT64_MAX,
+        .reported = {.emitted = 4,
+                     .dropped = {[TP_DROP_LOST] = 3, [TP_DROP_UNMATCHED_END] = 1}},
+        .has_clock = true,
+        .clock_offset_ns = -5,
+        .clock_error_ns = 7,
+        .type_counts = str("1 2 3\n"),
+        .uid = 1000,
+    };
+    return TP_OK;
+}
+
+/* Every field of every row of traces "t1" and "t2", but for the state. */
+static int check_member(const struct tp_row_member *row, struct tp_err *err, void *arg)
+{
+    struct tp_row_member want;
+    int *n = arg;
+
+    (void)err;
+    nth_member("", (size_t)row->who.rank, &want, NULL);
+    assert_true(tp_str_is(row->trace, *n < 3 ? "t1" : "t2"));
+    assert_int_equal(row->who.rank, *n % 3);
+    assert_true(tp_str_equal(row->who.producer_id, want.who.producer_id));
+    assert_true(tp_str_equal(row->who.name, want.who.name));
+    assert_true(tp_str_is(row->who.kind, "native"));
+    assert_true(tp_str_is(row->who.host, ""));
+    assert_true(row->who.pid == want.who.pid);
+    assert_true(row->who.world_size == want.who.world_size);
+    assert_true(tp_str_equal(row->who.process, want.who.process));
+    assert_int_equal(row->is_matched, want.is_matched);
+    assert_true(tp_str_is(row->reason, "12"));
+    assert_int_equal(row->stream_no, want.stream_no);
+    assert_true(row->step == want.step);
+    assert_memory_equal(&row->reported, &want.reported, sizeof(want.reported));
+    assert_true(row->has_clock);
+    assert_int_equal(row->clock_offset_ns, -5);
+    assert_int_equal(row->clock_error_ns, 7);
+    assert_true(tp_str_equal(row->type_counts, want.type_counts));
+    assert_int_equal(row->uid, 1000);
+    assert_true(tp_str_is(row->state, *n == 4 ? "recording" : "waiting"));
+    (*n)++;
+    return TP_OK;
+}
+
+static void test_members_that_were_put_as_a_list_are_rows(void **state)
+{
+    struct tp_store *s = *state;
+    struct tp_row_member newer;
+    int n = 0;
+
+    put_job(s, "j");
+    put_trace(s, "t1", "recording");
+    put_trace(s, "t2", "recording");
+    put_trace(s, "t3", "recording");
+    assert_int_equal(s->ops->put_member_list(s, str("t1"), 3, nth_member, "t1", NULL),
+                     TP_OK);
+    assert_int_equal(s->ops->put_member_list(s, str("t2"), 3, nth_member, "t2", NULL),
+                     TP_OK);
+    assert_int_equal(s->ops->put_member_list(s, str("t3"), 3, nth_member, "t3", NULL),
+                     TP_OK);
+    /* What a member has got since is newer, and stays when the list goes. */
+    nth_member("t2", 1, &newer, NULL);
+    newer.state = str("recording");
+    assert_int_equal(s->ops->put_member(s, &newer, NULL), TP_OK);
+    assert_int_equal(s->ops->remove_trace(s, str("t3"), NULL), TP_OK);
+    for (int again = 0; again < 2; again++) {
+        n = 0;
+        assert_int_equal(s->ops->each_member(s, check_member, &n, NULL), TP_OK);
+        assert_int_equal(n, 6);
+    }
+}
+
+static int count_member(const struct tp_row_member *row, struct tp_err *err, void *arg)
+{
+    (void)row;
+    (void)err;
+    (*(int *)arg)++;
+    return TP_OK;
+}
+
+static int fail_at_2(void *arg, size_t i, struct tp_row_member *out, struct tp_err *err)
+{
+    nth_member(arg, i, out, err);
+    return i < 2 ? TP_OK : tp_fail(err, TP_ENOMEM, "no more");
+}
+
+static void test_a_list_that_was_dropped_or_not_put_has_no_rows(void **state)
+{
+    struct tp_store *s = *state;
+    int n = 0;
+
+    put_job(s, "j");
+    put_trace(s, "t1", "recording");
+    assert_int_equal(s->ops->drop_member_list(s, str("t1"), NULL), TP_OK);
+    assert_int_equal(s->ops->put_member_list(s, str("t1"), 3, fail_at_2, "t1", NULL),
+                     TP_ENOMEM);
+    assert_int_equal(s->ops->put_member_list(s, str("no"), 3, nth_member, "no", NULL),
+                     TP_EIO);
+    assert_int_equal(s->ops->put_member_list(s, str("t1"), 0, nth_member, "t1", NULL),
+                     TP_OK);
+    assert_int_equal(s->ops->drop_member_list(s, str("t1"), NULL), TP_OK);
+    assert_int_equal(s->ops->put_member_list(s, str("t1"), 3, nth_member, "t1", NULL),
+                     TP_OK);
+    assert_int_equal(s->ops->drop_member_list(s, str("t1"), NULL), TP_OK);
+    assert_int_equal(s->ops->each_member(s, count_member, &n, NULL), TP_OK);
+    assert_int_equal(n, 0);
+}
+
+static int expect_no_user(const struct tp_row_member *row, struct tp_err *err,
+                          void *arg)
+{
+    (void)err;
+    assert_int_equal(row->uid, -1);
+    assert_true(tp_str_is(row->type_counts, "1 2 3\n"));
+    (*(int *)arg)++;
+    return TP_OK;
+}
+
+/* A newer program, whose rows have one column more, reads a list of this one. */
+static void test_a_list_of_an_older_version_has_the_defaults_of_the_newer(void **state)
+{
+    char *dir = tmpdir_new();
+    char *path = tmpdir_path(dir, "t.db");
+    struct tp_store *s;
+    sqlite3 *db;
+    int n = 0;
+
+    (void)state;
+    assert_int_equal(tp_store_sqlite_open(path, false, &s, NULL), TP_OK);
+    put_job(s, "j");
+    put_trace(s, "t1", "recording");
+    assert_int_equal(s->ops->put_member_list(s, str("t1"), 3, nth_member, "t1", NULL),
+                     TP_OK);
+    tp_store_close(s);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "UPDATE member_lists SET rows = "
+                     "json_remove(rows, '$[0][#-1]', '$[1][#-1]',"
+                     "'$[2][#-1]'), columns = replace(columns, ',uid', '')",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(tp_store_sqlite_open(path, false, &s, NULL), TP_OK);
+    assert_int_equal(s->ops->each_member(s, expect_no_user, &n, NULL), TP_OK);
+    assert_int_equal(n, 3);
+    tp_store_close(s);
+    free(path);
+    tmpdir_remove(dir);
+}
+
 static void test_a_row_of_nobody_is_refused(void **state)
 {
     struct tp_store *s = *state;
@@ -273,9 +446,10 @@ static void test_nobody_else_can_read_the_files(void **state)
     tmpdir_remove(dir);
 }
 
-/* Open a store and write and read one row. */
+/* Open a store and write and read a few rows. */
 static int use_once(const char *path, struct tp_err *err)
 {
+    struct tp_row_trace trace = {.id = str("t"), .job = str("j"), .state = str("s")};
     struct tp_row_job row = {.name = str("j"), .created_ns = 5};
     struct tp_store *s = NULL;
     int n = 0;
@@ -286,6 +460,14 @@ static int use_once(const char *path, struct tp_err *err)
         return rc;
     }
     rc = s->ops->put_job(s, &row, err);
+    if (rc == TP_OK)
+        rc = s->ops->put_trace(s, &trace, err);
+    if (rc == TP_OK)
+        rc = s->ops->drop_member_list(s, trace.id, err);
+    if (rc == TP_OK)
+        rc = s->ops->put_member_list(s, trace.id, 3, nth_member, "t", err);
+    if (rc == TP_OK)
+        rc = s->ops->each_member(s, count_member, &n, err);
     if (rc == TP_OK)
         rc = s->ops->each_job(s, count_job, &n, err);
     tp_store_close(s);
@@ -370,7 +552,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 5);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -433,6 +615,11 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_rollback_undoes_and_a_commit_keeps,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_members_that_were_put_as_a_list_are_rows,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_list_that_was_dropped_or_not_put_has_no_rows, setup, teardown),
+        cmocka_unit_test(test_a_list_of_an_older_version_has_the_defaults_of_the_newer),
         cmocka_unit_test_setup_teardown(test_a_row_of_nobody_is_refused, setup,
                                         teardown),
         cmocka_unit_test(test_rows_outlive_the_store_and_a_second_one_is_refused),

@@ -93,11 +93,11 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
     static const struct {
         uint64_t first_us, next_us, start_us;
     } cases[] = {
-        {0, 0, 800 + 4000 + 1575 + 1200},     /* nothing is known */
-        {1000, 100, 400 + 4000 + 787 + 1200}, /* half of it is believed, */
-        {0, 0, 600 + 4000 + 1181 + 1200},     /* and twice as much at most */
-        {500000, 0, 300 + 4000 + 590 + 1200}, /* it is put off */
-        {0, 0, 450 + 4000 + 295 + 1200},
+        {0, 0, 800 + 4000 + 1575 + 1200},      /* nothing is known */
+        {1000, 100, 600 + 4000 + 1181 + 1200}, /* a quarter of what is faster */
+        {0, 0, 1000 + 4000 + 2362 + 1200},     /* what is slower, and twice at most */
+        {500000, 0, 750 + 4000 + 1771 + 1200}, /* it is put off */
+        {0, 0, 1500 + 4000 + 1328 + 1200},
     };
     struct rig *r = *state;
     char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
