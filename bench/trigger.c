@@ -7,7 +7,7 @@
  * on the loopback interface, where a send includes what the other host would do.
  * Registers so many simulated producers on a connection each, lets them hold a sync,
  * for IDLE_S seconds between the lines "joined" and "idle", and then creates and stops
- * a trace ROUNDS times. A producer obeys at once: it arms,
+ * a trace ROUNDS times, each when all hold a sync. A producer obeys at once: it arms,
  * learns when to start, and records its first event then, or when it is told if that
  * is later. It says so when it has begun, and wants to hear of a start ahead of the
  * answer, both as a linked process does. Prints "p50_ms
@@ -223,8 +223,10 @@ static void start(struct bench *b, struct producer *p)
     if (!text_after(p->reply, "\"start_at\"", text, sizeof(text)))
         die("no start_at");
     b->start_ns = parse_time(text);
+    /* A request that came just before the post has an earlier time. */
     if (text_after(p->reply, "\"server_sent_at\"", text, sizeof(text)))
-        b->told_ns = later(b->told_ns, parse_time(text) - b->posted_ns);
+        b->told_ns =
+            later(b->told_ns, later(parse_time(text), b->posted_ns) - b->posted_ns);
     b->read_ns = later(b->read_ns, now - b->posted_ns);
     b->first_ns[b->n_started++] = (b->start_ns > now ? b->start_ns : now) -
                                   b->posted_ns;
@@ -394,25 +396,48 @@ static void drain_control(struct bench *b)
     text_after(reply, "\"id\"", b->trace, sizeof(b->trace));
 }
 
+/* What the service says to a GET, until the next. */
+static const char *get(struct bench *b, const char *path)
+{
+    static char reply[65536];
+    char request[200];
+    int n = snprintf(request, sizeof(request),
+                     "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+
+    if (send(b->control, request, (size_t)n, MSG_NOSIGNAL) != n)
+        die("send");
+    read_whole(b->control, reply, sizeof(reply));
+    return reply;
+}
+
+/* Wait until all hold a sync, as they do in a job that runs. */
+static void wait_for_holds(struct bench *b)
+{
+    const char *metric = "\ntraceplane_http_waiting ";
+    const char *at = strstr(get(b, "/metrics"), metric);
+
+    while (at != NULL && strtoul(at + strlen(metric), NULL, 10) < b->n_producers) {
+        usleep(20000);
+        at = strstr(get(b, "/metrics"), metric);
+    }
+    if (at == NULL)
+        die("no metric of held calls");
+}
+
 /* Wait until the trace is over, so that the next may be made. */
 static void wait_for_end(struct bench *b)
 {
-    static const char request[] = "GET /traces?job=bench&state=active&limit=1 HTTP/1.1"
-                                  "\r\nHost: localhost\r\n\r\n";
-    char reply[8192];
-
     do {
         usleep(20000);
-        if (send(b->control, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0)
-            die("send");
-        read_whole(b->control, reply, sizeof(reply));
-    } while (strstr(reply, "\"items\":[]") == NULL);
+    } while (strstr(get(b, "/traces?job=bench&state=active&limit=1"), "\"items\":[]") ==
+             NULL);
 }
 
 static void run_round(struct bench *b)
 {
     char path[80];
 
+    wait_for_holds(b);
     b->n_started = b->n_answered = b->n_begun = b->n_stopped = 0;
     b->own_ns -= cpu_ns();
     b->posted_ns = wall_ns();

@@ -12,7 +12,9 @@
  * `lock` guards the slots. Connections are suspended and resumed under it, so that a
  * resume can never come before the suspend that it belongs to. It is taken before the
  * locks of the engine (ready callbacks), and no function of this file is called with
- * one of those held.
+ * one of those held. A look at thousands takes a tenth of a second, in which they are
+ * told to start, so it lets others in between: of those who want to wait, some may be
+ * asking for the same news, and all of their thread's connections wait with them.
  */
 #include "server/waiters.h"
 
@@ -43,6 +45,7 @@
 #define IDLE_NS (200 * MS_NS) /* at the latest, everybody is asked */
 #define WAKE_ID UINT64_MAX
 #define EVENTS 64
+#define LET_IN_EACH 64 /* slots; a few who come make no look much longer */
 
 /* One for each descriptor that ever waited; its place is the descriptor. */
 struct slot {
@@ -67,7 +70,9 @@ struct tp_waiters {
     uint64_t trim_ns;      /* when memory is looked at again */
     struct tp_buf speech;  /* room for what is said at the moment */
 
-    pthread_mutex_t lock; /* guards what follows */
+    _Atomic uint32_t n_at_door; /* threads that want the lock while a look has it */
+    pthread_cond_t passed;      /* one of them has got it */
+    pthread_mutex_t lock;       /* guards what follows */
     struct slot *slots;
     uint32_t n_slots;
     uint64_t n_waiting;
@@ -85,6 +90,7 @@ int tp_waiters_new(struct tp_engine *engine, struct tp_waiters **out,
     if (w == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for the table of waiters");
     pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->passed, NULL);
     w->engine = engine;
     w->next_deadline_ns = UINT64_MAX;
     w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -106,6 +112,7 @@ void tp_waiters_free(struct tp_waiters *w)
         close(w->epoll_fd);
     if (w->wake_fd >= 0)
         close(w->wake_fd);
+    pthread_cond_destroy(&w->passed);
     pthread_mutex_destroy(&w->lock);
     free(w->slots);
     tp_buf_fini(&w->speech);
@@ -120,6 +127,22 @@ void tp_waiters_poke(struct tp_waiters *w)
         return;
     if (write(w->wake_fd, &one, sizeof(one)) < 0)
         return; /* it is full, so the thread will wake up */
+}
+
+/* Take the lock, at the next let_in() if a look has it. */
+static void enter(struct tp_waiters *w)
+{
+    atomic_fetch_add(&w->n_at_door, 1);
+    pthread_mutex_lock(&w->lock);
+    atomic_fetch_sub(&w->n_at_door, 1);
+    pthread_cond_signal(&w->passed);
+}
+
+/* In a look, now and then: slots may have moved afterwards. */
+static void let_in(struct tp_waiters *w, uint32_t i)
+{
+    if (i % LET_IN_EACH == 0 && atomic_load(&w->n_at_door) > 0)
+        pthread_cond_wait(&w->passed, &w->lock);
 }
 
 /* Make a slot for a descriptor; the lock is held. */
@@ -169,7 +192,7 @@ int tp_waiters_add(struct tp_waiters *w, const struct tp_waiter *waiter,
     bool is_gone;
     int rc;
 
-    pthread_mutex_lock(&w->lock);
+    enter(w);
     rc = make_slot(w, (uint32_t)waiter->fd);
     if (rc != TP_OK) {
         pthread_mutex_unlock(&w->lock);
@@ -199,7 +222,7 @@ void tp_waiters_forget(struct tp_waiters *w, int fd)
 {
     struct slot *s;
 
-    pthread_mutex_lock(&w->lock);
+    enter(w);
     s = fd >= 0 && (uint32_t)fd < w->n_slots ? &w->slots[fd] : NULL;
     if (s != NULL && s->is_known) {
         epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -231,9 +254,11 @@ static void client_gone(struct tp_waiters *w, uint64_t id)
 static void let_speak(struct tp_waiters *w)
 {
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
-        struct slot *s = &w->slots[i];
+        struct slot *s;
 
-        if (!s->is_used || s->waiter.speak == NULL)
+        let_in(w, i);
+        s = &w->slots[i];
+        if (!s->is_used || s->is_due || s->waiter.speak == NULL)
             continue;
         w->speech.len = 0;
         if (s->waiter.speak(s->waiter.arg, tp_clock_now(), &w->speech))
@@ -241,36 +266,49 @@ static void let_speak(struct tp_waiters *w)
     }
 }
 
-/* Whether one that waits is to be resumed. */
-static bool is_over(const struct slot *s, struct tp_now now, bool all)
+/* Whether one that waits is to be resumed. Who has spoken has heard it, and can wait
+ * until others have, who were about to wait: the answers would be in their way. */
+static bool is_over(const struct slot *s, struct tp_now now, bool all,
+                    bool others_first)
 {
     const struct tp_waiter *one = &s->waiter;
 
-    if (s->is_due || now.mono_ns >= one->deadline_ns)
+    if (now.mono_ns >= one->deadline_ns)
         return true;
+    if (s->is_due)
+        return !others_first;
     return (all || one->is_watch) && one->ready(one->arg, now);
 }
 
-/* Ask the waiters. all = false asks only watches and looks at deadlines. */
-static void look(struct tp_waiters *w, struct tp_now now, bool all)
+/* Ask the waiters. all = false asks only watches and looks at deadlines. Returns
+ * whether to ask all again soon, though nothing has changed. */
+static bool look(struct tp_waiters *w, struct tp_now now, bool all)
 {
-    uint64_t next = UINT64_MAX;
+    bool others_first = false, is_again = false;
 
     pthread_mutex_lock(&w->lock);
-    if (all && w->engine != NULL && tp_engine_is_telling(w->engine, now))
+    w->next_deadline_ns = UINT64_MAX;
+    if (all && w->engine != NULL && tp_engine_is_telling(w->engine, now)) {
         let_speak(w);
+        others_first = tp_engine_has_untold(w->engine, tp_clock_now());
+    }
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
-        struct slot *s = &w->slots[i];
+        struct slot *s;
 
+        let_in(w, i);
+        s = &w->slots[i];
         if (!s->is_used)
             continue;
-        if (is_over(s, now, all))
+        if (is_over(s, now, all, others_first)) {
             resume(w, s);
-        else if (s->waiter.deadline_ns < next)
-            next = s->waiter.deadline_ns;
+            continue;
+        }
+        is_again = is_again || s->is_due;
+        if (s->waiter.deadline_ns < w->next_deadline_ns)
+            w->next_deadline_ns = s->waiter.deadline_ns;
     }
-    w->next_deadline_ns = next;
     pthread_mutex_unlock(&w->lock);
+    return is_again;
 }
 
 void tp_waiters_drain(struct tp_waiters *w)
@@ -358,17 +396,18 @@ static void *run(void *arg)
     uint64_t open_ns = 0; /* until then changes are gathered */
     uint64_t all_ns = 0;
     uint64_t tick_ns = 0;
+    bool is_again = false;
 
     while (!w->is_stopping) {
         struct tp_now now = tp_clock_now();
         bool was_due = now.mono_ns >= tick_ns;
         bool has_changed = false;
 
-        if (w->is_poked && now.mono_ns < open_ns) {
+        if ((w->is_poked || is_again) && now.mono_ns < open_ns) {
             wait_events(w, timeout_ms(now.mono_ns, open_ns));
             continue;
         }
-        has_changed = atomic_exchange(&w->is_poked, false) || was_due ||
+        has_changed = atomic_exchange(&w->is_poked, false) || was_due || is_again ||
                       now.mono_ns - all_ns >= IDLE_NS;
         if (has_changed) {
             all_ns = now.mono_ns;
@@ -377,11 +416,13 @@ static void *run(void *arg)
         }
         if (w->workers != NULL && tp_engine_has_work(w->engine))
             tp_workers_poke(w->workers);
-        look(w, now, has_changed);
+        is_again = look(w, now, has_changed);
         if (tick_ns <= now.mono_ns) /* it is late or wants to be asked again */
             tick_ns = now.mono_ns + MS_NS;
         now = tp_clock_now();
         open_ns = now.mono_ns + coalesce_ns(w);
+        if (is_again)
+            continue;
         wait_events(w, timeout_ms(now.mono_ns, next_wake(w, now.mono_ns, tick_ns)));
     }
     return NULL;

@@ -379,6 +379,19 @@ bool tp_engine_is_telling(struct tp_engine *e, struct tp_now now)
     return is_telling;
 }
 
+bool tp_engine_has_untold(struct tp_engine *e, struct tp_now now)
+{
+    const struct tp_trace *t;
+    size_t cursor = 0;
+    bool has_some = false;
+
+    tp_lock_take(&e->lock);
+    while (!has_some && (t = tp_trace_next_active(e, &cursor)) != NULL)
+        has_some = t->telling.n_told < t->telling.n_due && now.wall_ns < t->start_at_ns;
+    tp_lock_give(&e->lock);
+    return has_some;
+}
+
 int tp_engine_sync_ahead(struct tp_engine *e, struct tp_str id, struct tp_now now,
                          struct tp_sync_reply *reply, struct tp_err *err)
 {

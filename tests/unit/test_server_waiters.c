@@ -289,6 +289,171 @@ static void test_all_hear_of_a_start_before_the_first_is_resumed(void **state)
     end_waiters(w);
 }
 
+/* Tell a producer in the way of a call that is held, and say so. */
+static bool on_hear(void *arg, struct tp_now now, struct tp_buf *out)
+{
+    struct speaker *s = arg;
+    struct tp_sync_reply reply = {0};
+
+    (void)out;
+    if (tp_engine_sync_ahead(s->engine, tp_str_of(s->id), now, &reply, NULL) != TP_OK ||
+        reply.n_commands == 0)
+        return false;
+    s->n_spoken++;
+    return true;
+}
+
+/* Make a trace of N whose start lies far ahead, of whom the last does not wait. Returns
+ * whether the machine was fast enough to see that the others were kept until it had
+ * heard of it, too. */
+static bool keep_until_all_have_heard(struct rig *r)
+{
+    enum { N = 20 };
+    struct tp_waiters *w = start_waiters(r);
+    struct speaker speakers[N];
+    char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    _Atomic int n_resumed = 0;
+    uint64_t until_ns;
+    bool is_seen;
+
+    r->now = tp_clock_now();
+    for (int i = 0; i < N; i++) {
+        struct speaker *s = &speakers[i];
+        struct tp_waiter one = {.deadline_ns = UINT64_MAX,
+                                .suspend = on_speaker_suspend,
+                                .resume = on_speaker_resume,
+                                .ready = has_command,
+                                .speak = on_hear,
+                                .arg = s};
+
+        rig_join(r, "p", i, p[i]);
+        open_patient(&s->patient);
+        s->engine = r->engine;
+        s->id = p[i];
+        s->n_spoken = 0;
+        s->n_resumed = &n_resumed;
+        one.fd = s->patient.ends[0];
+        if (i < N - 1)
+            assert_int_equal(tp_waiters_add(w, &one, NULL), TP_OK);
+    }
+    r->now = tp_clock_now();
+    until_ns = r->now.mono_ns + UINT64_C(900000000); /* then they would go on anyway */
+    r->now.wall_ns += 60 * RIG_S;
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    tp_waiters_poke(w);
+    for (int i = 0; i < N - 1; i++)
+        while (speakers[i].n_spoken == 0)
+            usleep(100);
+    usleep(30000); /* some looks */
+    is_seen = n_resumed == 0 && tp_clock_now().mono_ns < until_ns;
+    if (!is_seen && tp_clock_now().mono_ns < until_ns)
+        fail_msg("%d went on before all had heard", n_resumed);
+    rig_sync(r, p[N - 1], NULL);
+    for (int i = 0; i < N - 1; i++)
+        expect_resumed(&speakers[i].patient);
+    end_waiters(w);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(speakers[i].n_spoken, i < N - 1);
+        close_patient(&speakers[i].patient);
+        assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(p[i]), r->now,
+                                                   NULL, NULL),
+                         TP_OK);
+    }
+    assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(id), (struct tp_str){0},
+                                            r->now, NULL, NULL, NULL),
+                     TP_OK);
+    return is_seen;
+}
+
+static void test_who_has_heard_waits_for_who_has_not(void **state)
+{
+    int n = 0;
+
+    while (!keep_until_all_have_heard(*state))
+        assert_true(++n < 20);
+}
+
+#define MANY 300 /* slots; a look lets others in now and then */
+
+/* A look at many that wait, each of which takes time. */
+struct crowd {
+    struct patient patient; /* first: is_ready() is told of it */
+    int fds[MANY];
+    _Atomic bool is_looking; /* from the first to the last */
+    _Atomic bool is_seen;    /* somebody came in between */
+};
+
+struct onlooker {
+    struct crowd *crowd;
+    int place;
+};
+
+static bool on_look(void *arg, struct tp_now now)
+{
+    const struct onlooker *o = arg;
+
+    (void)now;
+    usleep(100);
+    o->crowd->is_looking = o->place < MANY - 1;
+    return false;
+}
+
+static void on_come(void *arg)
+{
+    struct crowd *c = arg;
+
+    c->is_seen = c->is_seen || c->is_looking;
+}
+
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void test_who_comes_does_not_wait_for_a_whole_look(void **state)
+{
+    struct tp_waiters *w = start_waiters(*state);
+    static struct onlooker onlookers[MANY];
+    struct crowd c = {.is_seen = false};
+    struct patient one;
+
+    open_patient(&c.patient);
+    open_patient(&one);
+    for (int i = 0; i < MANY; i++) {
+        struct tp_waiter waiter = {.deadline_ns = UINT64_MAX,
+                                   .suspend = do_nothing,
+                                   .resume = do_nothing,
+                                   .ready = on_look,
+                                   .on_gone = do_nothing,
+                                   .arg = &onlookers[i]};
+
+        onlookers[i] = (struct onlooker){&c, i};
+        c.fds[i] = waiter.fd = dup(c.patient.ends[0]);
+        assert_true(waiter.fd >= 0);
+        assert_int_equal(tp_waiters_add(w, &waiter, NULL), TP_OK);
+    }
+    for (int n = 0; !c.is_seen; n++) {
+        const struct tp_waiter waiter = {.fd = one.ends[0],
+                                         .deadline_ns = UINT64_MAX,
+                                         .suspend = on_come,
+                                         .resume = do_nothing,
+                                         .ready = is_ready,
+                                         .arg = &c};
+
+        if (n == 1000)
+            fail_msg("nobody came in during a look");
+        c.patient.is_ready = true; /* what is_ready() looks at: it goes on at once */
+        tp_waiters_poke(w);
+        usleep(5000);
+        assert_int_equal(tp_waiters_add(w, &waiter, NULL), TP_OK);
+    }
+    end_waiters(w);
+    for (int i = 0; i < MANY; i++)
+        close(c.fds[i]);
+    close_patient(&c.patient);
+    close_patient(&one);
+}
+
 static void test_who_leaves_while_it_waits_is_gone(void **state)
 {
     struct tp_waiters *w = start_waiters(*state);
@@ -360,6 +525,8 @@ int main(void)
         cmocka_unit_test(test_draining_resumes_all_and_keeps_nobody_later),
         cmocka_unit_test(test_without_memory_nobody_is_suspended),
         engine_test(test_all_hear_of_a_start_before_the_first_is_resumed),
+        engine_test(test_who_has_heard_waits_for_who_has_not),
+        engine_test(test_who_comes_does_not_wait_for_a_whole_look),
         engine_test(test_who_leaves_while_it_waits_is_gone),
         engine_test(test_who_left_between_two_waits_is_gone_at_the_next),
         engine_test(test_a_descriptor_that_was_forgotten_is_that_of_somebody_else),
