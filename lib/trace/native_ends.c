@@ -8,7 +8,9 @@
  * The gap is as large as all ends could be and SLACK more, so what is written stays at
  * least SLACK bytes before what is still to be read, and may be written in whole words.
  * A slice in the fast form of docs/stream-format.md is known by the bytes that it
- * begins with; any other packet is read field by field.
+ * begins with, and by names and arguments alone behind them; any other packet is read
+ * field by field. Both find the slices that tp_pf_reader finds, for its events are
+ * what was counted.
  */
 #include "trace/native_ends.h"
 
@@ -31,6 +33,8 @@ struct slice {
     uint64_t track_uuid;
     uint64_t ts_ns, dur_ns;
     bool has_ts, has_dur, is_begin;
+    bool is_synthetic; /* it was added for other readers: none of the events */
+    bool has_value; /* of a counter: it may be one of a series, which stay together */
     bool has_clock; /* its time is of a clock of its own */
 };
 
@@ -56,9 +60,31 @@ static void begin_walk(struct walk *w, const char *p, size_t n, uint32_t stream_
     w->lead_bytes = (size_t)(lead - w->lead);
 }
 
+/* Whether all from p on are names and short arguments: nothing that an end needs to
+ * know, of which the last one would count. */
+static inline bool is_rest(const char *p, const char *end)
+{
+    while (p < end) {
+        if (*p == (char)TP_PB_TAG(TP_PF_EVENT_ARGS, TP_PB_BYTES)) {
+            if (end - p < 2 || (p[1] & 0x80) != 0)
+                return false;
+            p += 2 + p[1];
+        } else if (*p == (char)TP_PB_TAG(TP_PF_EVENT_CATEGORY_IIDS, TP_PB_VARINT) ||
+                   *p == (char)TP_PB_TAG(TP_PF_EVENT_NAME_IID, TP_PB_VARINT)) {
+            do
+                p++;
+            while (p < end && (*p & 0x80) != 0);
+            p++;
+        } else {
+            return false;
+        }
+    }
+    return p == end;
+}
+
 /*
- * Read a slice in the fast form, from tag to track: 0a LEN 40 ts, the lead, LEN,
- * 48 01 e0 ea 04 dur 58 uuid. Returns its end; NULL: it is none.
+ * Read a slice in the fast form: 0a LEN 40 ts, the lead, LEN, 48 01 e0 ea 04 dur
+ * 58 uuid, and names and arguments. Returns its end; NULL: it is none.
  */
 static inline const char *quick_slice(const struct walk *w, struct slice *s)
 {
@@ -81,7 +107,7 @@ static inline const char *quick_slice(const struct walk *w, struct slice *s)
         (p = tp_pb_varint(p + sizeof(kind), stop, &s->dur_ns)) == NULL ||
         *p != (char)TP_PB_TAG(TP_PF_EVENT_TRACK_UUID, TP_PB_VARINT) ||
         (p = tp_pb_varint(p + 1, stop, &s->track_uuid)) == NULL || s->track_uuid == 0 ||
-        p > end)
+        !is_rest(p, end))
         return NULL;
     return end;
 }
@@ -90,6 +116,8 @@ static void look_at_event(const char *p, const char *stop, struct slice *s)
 {
     struct tp_pb_field f;
 
+    s->track_uuid = 0;
+    s->has_dur = s->is_begin = s->is_synthetic = s->has_value = false;
     while (p < stop && (p = tp_pb_next_field(p, stop, &f)) != NULL) {
         if (f.tag == TP_PB_TAG(TP_PF_EVENT_TYPE, TP_PB_VARINT)) {
             s->is_begin = f.value == TP_PF_TYPE_BEGIN;
@@ -98,11 +126,17 @@ static void look_at_event(const char *p, const char *stop, struct slice *s)
             s->dur_ns = f.value;
         } else if (f.tag == TP_PB_TAG(TP_PF_EVENT_TRACK_UUID, TP_PB_VARINT)) {
             s->track_uuid = f.value;
+        } else if (f.number == TP_PF_X_EVENT_SYNTHETIC) {
+            s->is_synthetic = f.value != 0;
+        } else if (f.number == TP_PF_EVENT_COUNTER ||
+                   f.number == TP_PF_EVENT_COUNTER_DOUBLE) {
+            s->has_value = true;
         }
     }
 }
 
-/* Whether the content of a packet is a complete slice. */
+/* Whether the content of a packet is a complete slice. Of a field that is there more
+ * than once the last one counts, and a private event counts before a public one. */
 static bool read_slice(const char *p, const char *stop, struct slice *s)
 {
     struct tp_pb_field f;
@@ -115,21 +149,27 @@ static bool read_slice(const char *p, const char *stop, struct slice *s)
         } else if (f.tag == TP_PB_TAG(TP_PF_PACKET_TRACK_EVENT, TP_PB_BYTES)) {
             look_at_event(f.bytes, f.bytes + f.value, s);
         } else if (f.number == TP_PF_PACKET_TIMESTAMP_CLOCK_ID) {
-            s->has_clock = true;
+            s->has_clock = f.value != 0;
+        } else if (f.tag == TP_PB_TAG(TP_PF_X_PACKET_PRIVATE, TP_PB_BYTES)) {
+            return false;
         }
     }
     return p != NULL && s->has_ts && s->is_begin && s->has_dur && s->track_uuid != 0 &&
-           !s->has_clock;
+           !s->is_synthetic && !s->has_value && !s->has_clock;
 }
 
-/* Whether a marked end begins here: 0a LL 5a LL e8 ea 04 01. */
+/* Whether a marked end begins here: 0a LEN 5a LL e8 ea 04 01. */
 static inline bool is_end(const char *p, const char *stop)
 {
     static const char mark[] = {(char)0xe8, (char)0xea, 0x04, 0x01};
+    uint64_t n;
 
-    return stop - p > 8 && p[0] == (char)TP_PB_TAG(TP_PF_TRACE_PACKET, TP_PB_BYTES) &&
-           p[2] == (char)TP_PB_TAG(TP_PF_PACKET_TRACK_EVENT, TP_PB_BYTES) &&
-           memcmp(p + 4, mark, sizeof(mark)) == 0;
+    if (p >= stop || *p != (char)TP_PB_TAG(TP_PF_TRACE_PACKET, TP_PB_BYTES))
+        return false;
+    p = tp_pb_varint(p + 1, stop, &n);
+    return p != NULL && n > 2 + sizeof(mark) && n <= (size_t)(stop - p) &&
+           *p == (char)TP_PB_TAG(TP_PF_PACKET_TRACK_EVENT, TP_PB_BYTES) &&
+           memcmp(p + 2, mark, sizeof(mark)) == 0;
 }
 
 /* Move to the next slice, which is *s and ends at w->p then. False: there is none. */

@@ -1,6 +1,7 @@
 /*
  * fuzz_native_ends.c - whatever a batch is, it keeps its packets in their order when
- * ends are added, and says the same to a reader. What has its ends gets no more.
+ * ends are added, and says the same to a reader. What has its ends gets no more, and
+ * only what is a slice to the reader gets one.
  *
  * The first byte is the number of the stream, the second how many events there are said
  * to be; the rest is the batch.
@@ -16,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What a reader has found. */
 struct seen {
-    uint64_t n, sum;
+    uint64_t n, sum, slices;
+    bool is_whole; /* the reader has understood all of it */
     int rc;
 };
 
@@ -42,10 +44,12 @@ static struct seen read_all(const struct tp_buf *bytes)
         if (seen.rc != TP_OK)
             break;
         seen.n++;
+        seen.slices += item == TP_PF_EVENT && ev.kind == TP_EVENT_SLICE;
         if (item == TP_PF_EVENT)
             seen.sum = seen.sum * 31 + (uint64_t)ev.ts_ns + (uint64_t)ev.dur_ns +
                        (uint64_t)ev.kind;
     }
+    seen.is_whole = c.ptr == c.end && tp_pf_reader_skipped(r).events == 0;
     tp_pf_reader_free(r);
     return seen;
 }
@@ -82,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     was = read_all(&before);
     is = read_all(&after);
     check(was.n == is.n && was.sum == is.sum && was.rc == is.rc);
+    check(!was.is_whole || count_ends(&after) - count_ends(&before) <= was.slices);
     len = after.len;
     if (len != before.len)
         check(tp_native_ends_add(&after, n_events, data[0] + 1u, NULL) == TP_OK);

@@ -18,6 +18,7 @@
 #include "support/native_rig.h"
 #include "trace/native_ends.h"
 #include "trace/pf_encode.h"
+#include "trace/pf_fields.h"
 
 #define STREAM 5
 #define SLICES 40
@@ -241,6 +242,175 @@ static void test_a_time_of_another_clock_is_left_alone(void **state)
     tp_buf_fini(&bytes);
 }
 
+/* Numbers of a packet or of its event; field 0: no more. */
+struct number {
+    uint32_t field;
+    uint64_t value;
+};
+
+static char *put_numbers(char *p, const struct number *numbers)
+{
+    for (; numbers->field != 0; numbers++)
+        p = tp_pb_put_u64(p, numbers->field, numbers->value);
+    return p;
+}
+
+/* Write a slice in the fast form: at 1000 for 40 on track 77, with these at the end of
+ * its event and of its packet. Returns its end. */
+static char *put_fast(char *to, const struct number *in_event,
+                      const struct number *in_packet)
+{
+    const struct number head[] = {{TP_PF_PACKET_TIMESTAMP, 1000},
+                                  {TP_PF_PACKET_SEQUENCE_ID, STREAM},
+                                  {TP_PF_PACKET_SEQUENCE_FLAGS, TP_PF_SEQUENCE_NEEDS},
+                                  {0, 0}};
+    const struct number slice[] = {{TP_PF_EVENT_TYPE, TP_PF_TYPE_BEGIN},
+                                   {TP_PF_X_EVENT_DUR_NS, 40},
+                                   {TP_PF_EVENT_TRACK_UUID, 77},
+                                   {TP_PF_EVENT_NAME_IID, 1},
+                                   {0, 0}};
+    char event[128], packet[256];
+    char *e = put_numbers(put_numbers(event, slice), in_event);
+    char *p = put_numbers(packet, head);
+
+    p = tp_pb_put_bytes(p, TP_PF_PACKET_TRACK_EVENT, event, (size_t)(e - event));
+    p = put_numbers(p, in_packet);
+    return tp_pb_put_bytes(to, TP_PF_TRACE_PACKET, packet, (size_t)(p - packet));
+}
+
+/* Append a packet that says nothing and is longer than what is read at once. */
+static void add_blank(struct tp_buf *batch)
+{
+    static const char zeros[200] = {0};
+    char packet[256], bytes[300];
+    char *p = tp_pb_put_bytes(packet, TP_PF_X_PACKET_BLANK, zeros, sizeof(zeros));
+    char *end =
+        tp_pb_put_bytes(bytes, TP_PF_TRACE_PACKET, packet, (size_t)(p - packet));
+
+    assert_int_equal(tp_buf_append(batch, bytes, (size_t)(end - bytes), NULL), TP_OK);
+}
+
+/* What fields at the end of a slice make of it, as trace/pf_reader.h reads it. */
+static const struct {
+    const char *what;
+    struct number in_event[3], in_packet[2];
+    uint64_t uuid, end_ns; /* of its end; 0: it gets none */
+} shapes[] = {
+    {"nothing more", {{0}}, {{0}}, 77, 1040},
+    {"a category and an unknown number",
+     {{TP_PF_EVENT_CATEGORY_IIDS, 1}, {200, 9}},
+     {{0}},
+     77,
+     1040},
+    {"another duration", {{TP_PF_X_EVENT_DUR_NS, 500}}, {{0}}, 77, 1500},
+    {"another track", {{TP_PF_EVENT_TRACK_UUID, 78}}, {{0}}, 78, 1040},
+    {"another time", {{0}}, {{TP_PF_PACKET_TIMESTAMP, 9000}}, 77, 9040},
+    {"another type", {{TP_PF_EVENT_TYPE, TP_PF_TYPE_INSTANT}}, {{0}}, 0, 0},
+    {"another type and back",
+     {{TP_PF_EVENT_TYPE, TP_PF_TYPE_INSTANT}, {TP_PF_EVENT_TYPE, TP_PF_TYPE_BEGIN}},
+     {{0}},
+     77,
+     1040},
+    {"a mark that it is synthetic", {{TP_PF_X_EVENT_SYNTHETIC, 1}}, {{0}}, 0, 0},
+    {"a mark and its contrary",
+     {{TP_PF_X_EVENT_SYNTHETIC, 1}, {TP_PF_X_EVENT_SYNTHETIC, 0}},
+     {{0}},
+     77,
+     1040},
+    {"a value, as each of a counter's series has",
+     {{TP_PF_EVENT_COUNTER, 5}},
+     {{0}},
+     0,
+     0},
+    {"a clock", {{0}}, {{TP_PF_PACKET_TIMESTAMP_CLOCK_ID, 64}}, 0, 0},
+    {"no clock", {{0}}, {{TP_PF_PACKET_TIMESTAMP_CLOCK_ID, 0}}, 77, 1040},
+};
+
+/* A batch of n_before plain slices, one with more fields, and a plain one. */
+static void make_shape(struct tp_buf *batch, size_t shape, int n_before, bool has_end)
+{
+    static const struct number none[1] = {{0}};
+    char bytes[512];
+
+    batch->len = 0;
+    for (int i = 0; i < n_before + 2; i++) {
+        bool is_it = i == n_before;
+        uint64_t uuid = is_it ? shapes[shape].uuid : 77;
+        char *p = put_fast(bytes, is_it ? shapes[shape].in_event : none,
+                           is_it ? shapes[shape].in_packet : none);
+
+        if (has_end && uuid != 0)
+            p = tp_pf_put_slice_end(p, STREAM, uuid,
+                                    is_it ? shapes[shape].end_ns : 1040);
+        assert_int_equal(tp_buf_append(batch, bytes, (size_t)(p - bytes), NULL), TP_OK);
+    }
+    add_blank(batch);
+}
+
+static void test_of_repeated_fields_the_last_one_counts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        for (int n_before = 0; n_before < 2; n_before++) {
+            uint64_t n = (uint64_t)n_before + 1 + (shapes[i].uuid != 0);
+            struct tp_buf bytes = {0}, whole = {0};
+
+            make_shape(&bytes, i, n_before, false);
+            make_shape(&whole, i, n_before, true);
+            assert_int_equal(tp_native_ends_add(&bytes, n, STREAM, NULL), TP_OK);
+            if (bytes.len != whole.len ||
+                memcmp(bytes.data, whole.data, whole.len) != 0)
+                fail_msg("%s, behind %d", shapes[i].what, n_before);
+            tp_buf_fini(&bytes);
+            tp_buf_fini(&whole);
+        }
+    }
+}
+
+/* A packet with a slice and another event: of two the last one counts, and a private
+ * one before all. */
+static void test_another_event_in_a_packet_is_what_counts(void **state)
+{
+    static const uint32_t fields[] = {TP_PF_PACKET_TRACK_EVENT, TP_PF_X_PACKET_PRIVATE};
+    static const struct number none[1] = {{0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        char bytes[512], more[16];
+        char *end = put_fast(bytes, none, none);
+        char *p = tp_pb_put_u64(more, TP_PF_EVENT_TYPE, TP_PF_TYPE_INSTANT);
+        struct tp_buf batch = {0};
+
+        end = tp_pb_put_bytes(end, fields[i], more, (size_t)(p - more));
+        bytes[1] = (char)(end - bytes - 2); /* the packet has it, too */
+        assert_int_equal(tp_buf_append(&batch, bytes, (size_t)(end - bytes), NULL),
+                         TP_OK);
+        add_blank(&batch);
+        expect_kept(&batch, 1);
+        tp_buf_fini(&batch);
+    }
+}
+
+/* An end whose packet has a padded length, as its reader knows it. */
+static void test_an_end_is_known_whatever_its_length_looks_like(void **state)
+{
+    static const struct number none[1] = {{0}};
+    char bytes[512], end[64];
+    char *p = put_fast(bytes, none, none);
+    size_t n = (size_t)(tp_pf_put_slice_end(end, STREAM, 77, 1040) - end);
+    struct tp_buf batch = {0};
+
+    (void)state;
+    *p++ = end[0];
+    tp_pb_put_length(p, 2, n - 2);
+    memcpy(p + 2, end + 2, n - 2);
+    p += n;
+    assert_int_equal(tp_buf_append(&batch, bytes, (size_t)(p - bytes), NULL), TP_OK);
+    add_blank(&batch);
+    expect_kept(&batch, 1);
+    tp_buf_fini(&batch);
+}
+
 /* Whatever the bytes are, what was there stays there in its order. */
 static void test_cut_batch_is_read_to_its_last_whole_packet(void **state)
 {
@@ -343,6 +513,9 @@ int main(void)
         cmocka_unit_test(test_batch_without_slices_stays_as_it_is),
         cmocka_unit_test(test_fields_may_be_in_any_order),
         cmocka_unit_test(test_a_time_of_another_clock_is_left_alone),
+        cmocka_unit_test(test_of_repeated_fields_the_last_one_counts),
+        cmocka_unit_test(test_another_event_in_a_packet_is_what_counts),
+        cmocka_unit_test(test_an_end_is_known_whatever_its_length_looks_like),
         cmocka_unit_test(test_cut_batch_is_read_to_its_last_whole_packet),
         cmocka_unit_test(test_no_more_ends_are_added_than_there_are_events),
         cmocka_unit_test(test_a_limit_of_the_buffer_changes_nothing),
