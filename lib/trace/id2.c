@@ -20,7 +20,7 @@ static bool is_id(struct tp_str text)
 int tp_id2_separate(const struct tp_event *ev, uint32_t stream_no, struct tp_buf *out,
                     bool *is_changed, struct tp_err *err)
 {
-    const char *end = ev->extra.ptr + ev->extra.len;
+    const char *end;
     struct tp_str id2;
     struct tp_str id;
     bool is_local;
@@ -31,6 +31,7 @@ int tp_id2_separate(const struct tp_event *ev, uint32_t stream_no, struct tp_buf
                   tp_json_members_find(id2, "global", &id) && is_id(id);
     if (!*is_changed)
         return TP_OK;
+    end = ev->extra.ptr + ev->extra.len;
     quote = id.ptr[0] == '"';
     out->len = 0;
     rc = tp_buf_append(out, ev->extra.ptr, (size_t)(id.ptr - ev->extra.ptr), err);

@@ -88,13 +88,34 @@ static int interned(const struct tp_pf_sequence *q, enum tp_pf_index index,
     return out->ptr == NULL ? TP_ENOTFOUND : TP_OK;
 }
 
-/* Take in one field that is not the common (interned) name. */
+/* The wire type that a field of an annotation should have. */
+static enum tp_pb_wire wire_of(uint32_t field)
+{
+    switch (field) {
+    case TP_PF_ARG_DOUBLE:
+        return TP_PB_FIXED64;
+    case TP_PF_ARG_STRING:
+    case TP_PF_ARG_NESTED:
+    case TP_PF_ARG_JSON:
+    case TP_PF_ARG_NAME:
+    case TP_PF_ARG_DICT:
+    case TP_PF_ARG_ARRAY:
+        return TP_PB_BYTES;
+    default:
+        return TP_PB_VARINT;
+    }
+}
+
+/* Take in one field that is not the common (interned) name. As in pf_decode.c, one of
+ * another wire type is skipped. */
 static int take_field(const struct tp_pf_sequence *q, const struct tp_pb_field *f,
                       struct annotation *a)
 {
     struct tp_name text;
 
-    if (f->number == TP_PF_ARG_NAME && f->wire == TP_PB_BYTES) {
+    if (f->wire != wire_of(f->number))
+        return TP_OK;
+    if (f->number == TP_PF_ARG_NAME) {
         a->name = (struct tp_name){f->bytes, (uint32_t)f->value, 0};
         a->has_name = true;
         return TP_OK;
@@ -111,7 +132,8 @@ static int take_field(const struct tp_pf_sequence *q, const struct tp_pb_field *
         return TP_OK;
     a->field = f->number;
     a->value = f->value;
-    a->text = (struct tp_str){f->bytes, f->bytes == NULL ? 0 : f->value};
+    if (f->wire == TP_PB_BYTES)
+        a->text = (struct tp_str){f->bytes, f->value};
     return TP_OK;
 }
 

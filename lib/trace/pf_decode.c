@@ -55,6 +55,12 @@ static int add_flow(struct tp_pf_reader *r, struct tp_pf_raw *raw, uint64_t id,
     return TP_OK;
 }
 
+/* A number of which nothing is known above a byte: then 0, which says nothing. */
+static inline uint8_t byte_of(uint64_t v)
+{
+    return v > UINT8_MAX ? 0 : (uint8_t)v;
+}
+
 /* legacy_event: what Chrome's format says of events that Perfetto models otherwise. */
 static bool read_legacy(struct tp_str bytes, struct tp_pf_raw *raw, struct tp_event *ev)
 {
@@ -66,7 +72,7 @@ static bool read_legacy(struct tp_str bytes, struct tp_pf_raw *raw, struct tp_ev
             return false;
         switch (f.number) {
         case TP_PF_LEGACY_PHASE:
-            raw->legacy_phase = (uint8_t)f.value;
+            raw->legacy_phase = byte_of(f.value);
             break;
         case TP_PF_LEGACY_DURATION_US:
             raw->duration_us = (int64_t)f.value;
@@ -126,14 +132,14 @@ static int take_private(struct tp_pf_reader *r, const struct tp_pb_field *f,
         ev->id.kind = TP_ID_TEXT;
         return tp_pf_reader_fix(r, text, &ev->id.text, err);
     case TP_PF_X_EVENT_PHASE:
-        raw->phase = (uint8_t)f->value;
+        raw->phase = byte_of(f->value);
         raw->has_phase = true;
         return TP_OK;
     case TP_PF_X_EVENT_SERIES:
         raw->n_series = f->value > UINT32_MAX ? UINT32_MAX : (uint32_t)f->value;
         return TP_OK;
     case TP_PF_X_EVENT_SCOPE:
-        raw->scope = (uint8_t)f->value;
+        raw->scope = byte_of(f->value);
         return TP_OK;
     case TP_PF_X_EVENT_BINDS:
         ev->binds_enclosing = f->value != 0;
@@ -282,7 +288,7 @@ int tp_pf_reader_decode(struct tp_pf_reader *r, const struct tp_pf_sequence *q,
             return TP_EINVAL;
         switch (f.tag) {
         case VARINT_TAG(TP_PF_EVENT_TYPE):
-            raw->type = (uint8_t)f.value;
+            raw->type = byte_of(f.value);
             break;
         case VARINT_TAG(TP_PF_EVENT_TRACK_UUID):
             raw->track_uuid = f.value;

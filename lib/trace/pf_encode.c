@@ -161,7 +161,7 @@ static char *put_counter_value(char *p, const struct tp_arg *a)
 
 bool tp_pf_id2(const struct tp_event *ev, struct tp_str *id2, bool *is_local)
 {
-    struct tp_json members = {.p = ev->extra.ptr, .end = ev->extra.ptr + ev->extra.len};
+    struct tp_json members;
     struct tp_str key;
     struct tp_str value;
     struct tp_str local;
@@ -169,6 +169,8 @@ bool tp_pf_id2(const struct tp_event *ev, struct tp_str *id2, bool *is_local)
     if (ev->kind < TP_EVENT_ASYNC_BEGIN || ev->kind > TP_EVENT_ASYNC_END ||
         ev->id.kind != TP_ID_NONE || ev->extra.len == 0)
         return false;
+    members =
+        (struct tp_json){.p = ev->extra.ptr, .end = ev->extra.ptr + ev->extra.len};
     while (tp_json_members_next(&members, &key, &value)) {
         if (!tp_str_is(key, "id2"))
             continue;

@@ -187,6 +187,42 @@ static void test_annotations_of_others_become_arguments(void **state)
     tp_pf_reader_free(r);
 }
 
+/* Values whose wire type is not that of their field: a number for a text or for a
+ * message, a text for a number. */
+static void test_annotations_of_another_wire_type_have_no_value(void **state)
+{
+    static const uint32_t fields[] = {TP_PF_ARG_STRING, TP_PF_ARG_NESTED,
+                                      TP_PF_ARG_JSON,   TP_PF_ARG_DICT,
+                                      TP_PF_ARG_ARRAY,  TP_PF_ARG_DOUBLE};
+    const size_t n = sizeof(fields) / sizeof(*fields);
+    struct pf_message trace = {.n = 0};
+    struct pf_message event = {.n = 0};
+    struct pf_message a;
+    struct tp_pf_reader *r = must_new(false);
+    struct tp_pf_cursor c;
+    struct tp_event ev;
+
+    (void)state;
+    pf_message_number(&event, TP_PF_EVENT_TYPE, TP_PF_TYPE_INSTANT);
+    for (size_t i = 0; i < n; i++) {
+        a = annotation("a");
+        pf_message_number(&a, fields[i], 7);
+        pf_message_nest(&event, TP_PF_EVENT_ARGS, &a);
+    }
+    a = annotation("a");
+    pf_message_text(&a, TP_PF_ARG_INT, "seven");
+    pf_message_nest(&event, TP_PF_EVENT_ARGS, &a);
+    pf_message_event(&trace, 1, &event);
+    c = over(&trace);
+    ev = must_next(r, &c);
+    assert_int_equal(ev.n_args, n + 1);
+    for (size_t i = 0; i < ev.n_args; i++) {
+        if (ev.args[i].kind != TP_ARG_JSON || !tp_str_is(ev.args[i].s, "null"))
+            fail_msg("argument %zu is of kind %d", i, ev.args[i].kind);
+    }
+    tp_pf_reader_free(r);
+}
+
 static void test_legacy_phases_are_understood(void **state)
 {
     struct pf_message trace = {.n = 0};
@@ -209,6 +245,26 @@ static void test_legacy_phases_are_understood(void **state)
     assert_int_equal(ev.dur_ns, 12000);
     assert_int_equal(ev.track->pid.number, 3);
     assert_int_equal(ev.track->tid.number, 9);
+    tp_pf_reader_free(r);
+}
+
+/* 257 is no begin and 344 no X, though their lowest bytes are. */
+static void test_types_and_phases_beyond_a_byte_are_not_understood(void **state)
+{
+    struct pf_message trace = {.n = 0};
+    struct pf_message event = {.n = 0};
+    struct pf_message legacy = {.n = 0};
+    struct tp_pf_reader *r = must_new(false);
+    struct tp_pf_cursor c;
+
+    (void)state;
+    pf_message_simple(&trace, 1, 256 + TP_PF_TYPE_BEGIN, 11, "a");
+    pf_message_number(&legacy, TP_PF_LEGACY_PHASE, 256 + 'X');
+    pf_message_nest(&event, TP_PF_EVENT_LEGACY, &legacy);
+    pf_message_event(&trace, 1, &event);
+    c = over(&trace);
+    assert_end(r, &c);
+    assert_int_equal(tp_pf_reader_skipped(r).events, 2);
     tp_pf_reader_free(r);
 }
 
@@ -350,7 +406,9 @@ int main(void)
         cmocka_unit_test(test_tracks_of_others_are_threads_processes_and_named_tracks),
         cmocka_unit_test(test_flow_ids_become_flows_behind_their_slice),
         cmocka_unit_test(test_annotations_of_others_become_arguments),
+        cmocka_unit_test(test_annotations_of_another_wire_type_have_no_value),
         cmocka_unit_test(test_legacy_phases_are_understood),
+        cmocka_unit_test(test_types_and_phases_beyond_a_byte_are_not_understood),
         cmocka_unit_test(test_counters_of_others_carry_the_name_of_their_track),
         cmocka_unit_test(test_clocks_are_brought_to_one_time_line),
         cmocka_unit_test(test_several_categories_are_joined_and_bad_utf8_is_repaired),
