@@ -2,19 +2,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
+import { PACKETS, head } from './lib/native.mjs';
 import { serve } from './lib/server.mjs';
 
 const HONEST = 50;
-const packets = { 'content-type': 'application/x-perfetto-trace' };
 const at = (ms, name, more = {}) => ({ ph: 'X', cat: 'lie.A', name, pid: 1, tid: 1, ts: ms * 1000, dur: 10, ...more });
-
-// The head of a native batch, without a clock: lib/trace/native_batch.c has the layout.
-function head(stream, nEvents) {
-  const padded = (v, width) => Buffer.from(Array.from({ length: width }, (_, i) => ((v >> (7 * i)) & 0x7f) | (i + 1 < width ? 0x80 : 0)));
-  const fixed = (v) => { const b = Buffer.alloc(8); b.writeBigUInt64LE(BigInt(v)); return b; };
-  return Buffer.concat([Buffer.from([0x0a, 0x3e, 0x50]), padded(stream, 3), Buffer.from([0x68, 0x01, 0xf8, 0xea, 0x04, 0x01, 0x9a, 0xeb, 0x04, 0x12, 0x09]),
-    fixed(nEvents), Buffer.from([0x11]), fixed(0), Buffer.from([0x8a, 0xeb, 0x04, 26]), Buffer.alloc(26)]);
-}
 
 // A trace in which an honest producer and a liar record; lie() is given what it needs to lie with.
 async function traceWithLiar(t, lie, filter) {
@@ -63,12 +55,12 @@ test('a batch for the stream of another, of other packets or in broken frames', 
       Buffer.concat([head(streams.liar, 1), Buffer.from([0x0a, 0x7f, 0x08])]), Buffer.from('\xff\xff\xff\xff\xff\xff\xff\xff', 'latin1')];
     const kinds = [];
     for (const [i, body] of bodies.entries()) {
-      const r = await post('liar', body, `&seq=${i + 1}`, { headers: packets });
+      const r = await post('liar', body, `&seq=${i + 1}`, { headers: PACKETS });
       assert.equal(r.status, 400, `body ${i}: ${r.status} ${r.body}`);
       kinds.push(r.json().detail);
     }
     // Packets that are no events: a kind that this trace has no use for.
-    const other = await post('liar', Buffer.from([0x0a, 0x04, 0xa2, 0x06, 0x01, 0x00]), '&seq=9', { headers: packets });
+    const other = await post('liar', Buffer.from([0x0a, 0x04, 0xa2, 0x06, 0x01, 0x00]), '&seq=9', { headers: PACKETS });
     return { kinds, other: other.status };
   });
   assert.match(told.kinds[0], /for stream \d+, but its producer writes stream \d+/);

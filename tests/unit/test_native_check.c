@@ -15,6 +15,7 @@
 #include "core/typemap.h"
 #include "support/blob_mem.h"
 #include "support/fault.h"
+#include "support/native_form.h"
 #include "support/native_rig.h"
 #include "support/stream_rig.h"
 #include "trace/frame.h"
@@ -149,6 +150,31 @@ static void test_batch_is_the_same_on_disk_with_and_without_ends(void **state)
     assert_memory_equal(logs[0], logs[1], sizes[0]);
     for (int i = 0; i < 2; i++)
         stream_rig_fini(&streams[i]);
+}
+
+/* Whichever of the ends of its slices a batch brings: each slice is one event. */
+static void test_batches_with_some_of_their_ends_lose_and_double_nothing(void **state)
+{
+    struct stream_rig stream = new_stream();
+    struct native_rig batch = {0};
+    struct tp_err err = {0};
+
+    (void)state;
+    for (size_t n_ends = 0; n_ends <= 3; n_ends++) {
+        begin_batch(&batch);
+        batch.keeps_ends = true;
+        native_rig_end(&batch);
+        native_form_leave_out_ends(&batch.bytes, n_ends);
+        assert_int_equal(post(&stream, &batch, &err), TP_OK);
+        assert_true(stream.is_as_it_came);
+        assert_int_equal(stream.counts.stored, 4 * (n_ends + 1));
+    }
+    assert_int_equal(stream_rig_seal(&stream, &err), TP_OK);
+    assert_int_equal(stream.counts.emitted, 16);
+    assert_int_equal(stream.counts.stored, 16);
+    assert_int_equal(tp_counts_dropped(&stream.counts), 0);
+    native_rig_fini(&batch);
+    stream_rig_fini(&stream);
 }
 
 static void test_pieces_of_any_size_are_the_same_batch(void **state)
@@ -500,6 +526,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_in_order_is_stored_as_it_came),
         cmocka_unit_test(test_batch_is_the_same_on_disk_with_and_without_ends),
+        cmocka_unit_test(test_batches_with_some_of_their_ends_lose_and_double_nothing),
         cmocka_unit_test(test_pieces_of_any_size_are_the_same_batch),
         cmocka_unit_test(test_batch_with_something_odd_is_read_event_by_event),
         cmocka_unit_test(test_types_outside_the_filter_are_filtered_and_the_rest_kept),
