@@ -41,6 +41,18 @@ static void make_body(struct tp_buf *b, struct tp_err *err)
     tp_buf_append_str(b, "]}", err);
 }
 
+/* Nothing is filtered here: all of a body must be kept. */
+static void check(const struct tp_ingest_result *r)
+{
+    const struct tp_counts *c = &r->counts;
+
+    if (c->emitted == EVENTS && c->stored == EVENTS)
+        return;
+    fprintf(stderr, "micro_ingest: %d events: %llu emitted, %llu stored\n", EVENTS,
+            (unsigned long long)c->emitted, (unsigned long long)c->stored);
+    exit(1);
+}
+
 static double run(const struct tp_buf *body, const struct tp_ingest_opts *opts)
 {
     double best = 1e9;
@@ -59,6 +71,7 @@ static double run(const struct tp_buf *body, const struct tp_ingest_opts *opts)
                 fprintf(stderr, "micro_ingest: %s\n", err.message);
                 exit(1);
             }
+            check(r);
             tp_ingest_free(g);
         }
         start = (user_s() - start) / 4 / EVENTS * 1e9;

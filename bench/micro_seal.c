@@ -51,6 +51,19 @@ static void fail(const struct tp_err *err)
     exit(1);
 }
 
+/* Every event that was posted is in the sealed stream. */
+static void check(const char *name, const struct tp_counts *c)
+{
+    const uint64_t n = (uint64_t)EVENTS * BODIES;
+
+    if (c->emitted == n && c->stored == n)
+        return;
+    fprintf(stderr, "micro_seal: %s: %llu events: %llu emitted, %llu stored\n", name,
+            (unsigned long long)n, (unsigned long long)c->emitted,
+            (unsigned long long)c->stored);
+    exit(1);
+}
+
 static void run(const char *name, int is_shuffled, size_t memory_bytes)
 {
     struct stream_rig rig = {.seal_opts = {.memory_bytes = memory_bytes}};
@@ -70,6 +83,7 @@ static void run(const char *name, int is_shuffled, size_t memory_bytes)
             fail(&err);
         start = (user_s() - start) / EVENTS / BODIES * 1e9;
         best = start < best ? start : best;
+        check(name, &rig.counts);
         tp_seal_result_fini(&rig.sealed);
     }
     printf("micro_seal.%s %.0f ns/event\n", name, best);

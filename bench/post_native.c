@@ -7,7 +7,7 @@
  * Each connection is a producer with a rank, which learns its stream from an empty
  * batch and then posts the same bytes under new numbers. A slice is what a linked
  * backend records most: a type, one of 300 names, one of four threads. Prints "posted
- * accepted body_bytes"; exits with 1 when a batch was not taken.
+ * accepted body_bytes"; exits with 1 when a batch was not taken, with all its slices.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -155,5 +155,8 @@ int main(int argc, char **argv)
     }
     printf("%llu %llu %llu\n", (unsigned long long)all.posted,
            (unsigned long long)all.accepted, (unsigned long long)all.bytes);
-    return all.has_failed;
+    if (all.accepted != all.posted)
+        fprintf(stderr, "post_native: %llu of %llu slices were accepted\n",
+                (unsigned long long)all.accepted, (unsigned long long)all.posted);
+    return all.has_failed || all.accepted != all.posted;
 }

@@ -16,6 +16,9 @@
  * program used until then, per round: on a machine with few cores the service waits for
  * it. The last are when the service has told the last one, and when that was read here,
  * at the worst: what is between them is not the service's.
+ *
+ * When all have begun, each n-th producer posts an event, and says so when it stops.
+ * What the service counts in the end must be that, in all and for each producer.
  * One thread, one process.
  */
 #include <arpa/inet.h>
@@ -35,10 +38,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loopback.h"
+
 #define REPLY_BYTES 4096
 #define EVENTS 512
 #define PRODUCERS_MAX 20000
 #define ROUNDS_MAX 1000
+#define RECORDING_MAX 100 /* about so many producers post an event in each round */
 
 struct producer {
     int fd;
@@ -71,6 +77,7 @@ struct bench {
     uint64_t read_ns;   /* when it was read, less posted_ns; at the worst */
     uint64_t own_ns;    /* CPU time from posts to first events, of all rounds */
     char trace[32];
+    char reply[64 << 20]; /* of the control connection, which tells of all producers */
 };
 
 static void die(const char *what)
@@ -210,6 +217,25 @@ static void ack(struct bench *b, struct producer *p, const char *command)
          b->trace, command);
 }
 
+/* Whether a producer posts an event. */
+static bool is_recording(const struct bench *b, const struct producer *p)
+{
+    return (size_t)(p - b->producers) % (1 + (b->n_producers - 1) / RECORDING_MAX) == 0;
+}
+
+/* Stop, and say what was recorded. */
+static void ack_stop(const struct bench *b, struct producer *p)
+{
+    char path[80];
+
+    snprintf(path, sizeof(path), "/producers/%s/sync", p->id);
+    post(p->fd, path,
+         "{\"wait_ms\":30000,\"interim\":true,"
+         "\"acks\":[{\"trace_id\":\"%s\",\"command\":\"stop\"}],"
+         "\"counts\":[{\"trace_id\":\"%s\",\"emitted\":%d}]}",
+         b->trace, b->trace, is_recording(b, p));
+}
+
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -261,7 +287,7 @@ static void obey(struct bench *b, struct producer *p)
     } else if (strstr(p->reply, "\"prepare\"") != NULL) {
         ack(b, p, "prepare");
     } else if (strstr(p->reply, "\"stop\"") != NULL) {
-        ack(b, p, "stop");
+        ack_stop(b, p);
         b->n_stopped++;
     } else if (p->id[0] == '\0' &&
                text_after(p->reply, "\"id\"", p->id, sizeof(p->id))) {
@@ -383,45 +409,71 @@ static void read_whole(int fd, char *reply, size_t size)
     } while (whole_bytes(reply, n) == 0);
 }
 
-/* Read the reply of the control connection, which tells of all producers. */
-static void drain_control(struct bench *b)
+/* Read the reply of the control connection; it must be a good one. */
+static void read_control(struct bench *b)
 {
-    static char reply[64 << 20];
-
-    read_whole(b->control, reply, sizeof(reply));
-    if (strncmp(reply, "HTTP/1.1 2", 10) != 0) {
-        fprintf(stderr, "trigger: %.400s\n", reply);
-        exit(1);
-    }
-    text_after(reply, "\"id\"", b->trace, sizeof(b->trace));
+    read_whole(b->control, b->reply, sizeof(b->reply));
+    if (strncmp(b->reply, "HTTP/1.1 2", 10) == 0)
+        return;
+    fprintf(stderr, "trigger: %.400s\n", b->reply);
+    exit(1);
 }
 
-/* What the service says to a GET, until the next. */
-static const char *get(struct bench *b, const char *path)
+/* Likewise to a request that made or moved a trace. */
+static void read_trace(struct bench *b)
 {
-    static char reply[65536];
-    char request[200];
+    read_control(b);
+    text_after(b->reply, "\"id\"", b->trace, sizeof(b->trace));
+}
+
+/* Ask for something on the control connection. */
+static void get(struct bench *b, const char *path)
+{
+    char request[256];
     int n = snprintf(request, sizeof(request),
                      "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
 
     if (send(b->control, request, (size_t)n, MSG_NOSIGNAL) != n)
         die("send");
-    read_whole(b->control, reply, sizeof(reply));
-    return reply;
+    read_control(b);
+}
+
+/* Let the producers post their events. */
+static void record(struct bench *b)
+{
+    for (size_t i = 0; i < b->n_producers; i++) {
+        const struct producer *p = &b->producers[i];
+        uint64_t now = wall_ns();
+        char path[128];
+
+        if (!is_recording(b, p))
+            continue;
+        snprintf(path, sizeof(path), "/traces/%s/events?producer=%s&seq=1", b->trace,
+                 p->id);
+        post(b->control, path,
+             "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"first\",\"pid\":%zu,\"tid\":"
+             "1,"
+             "\"ts\":%llu.%03llu,\"dur\":1}]",
+             i + 1, (unsigned long long)(now / 1000), (unsigned long long)(now % 1000));
+        read_control(b);
+    }
 }
 
 /* Wait until all hold a sync, as they do in a job that runs. */
 static void wait_for_holds(struct bench *b)
 {
     const char *metric = "\ntraceplane_http_waiting ";
-    const char *at = strstr(get(b, "/metrics"), metric);
+    const char *at;
 
-    while (at != NULL && strtoul(at + strlen(metric), NULL, 10) < b->n_producers) {
+    for (;;) {
+        get(b, "/metrics");
+        at = strstr(b->reply, metric);
+        if (at == NULL)
+            die("no metric of held calls");
+        if (strtoul(at + strlen(metric), NULL, 10) >= b->n_producers)
+            return;
         usleep(20000);
-        at = strstr(get(b, "/metrics"), metric);
     }
-    if (at == NULL)
-        die("no metric of held calls");
 }
 
 /* Wait until the trace is over, so that the next may be made. */
@@ -429,8 +481,59 @@ static void wait_for_end(struct bench *b)
 {
     do {
         usleep(20000);
-    } while (strstr(get(b, "/traces?job=bench&state=active&limit=1"), "\"items\":[]") ==
-             NULL);
+        get(b, "/traces?job=bench&state=active&limit=1");
+    } while (strstr(b->reply, "\"items\":[]") == NULL);
+}
+
+/* Counts of the service. */
+struct counts {
+    unsigned long long emitted, stored, filtered, dropped;
+};
+
+/* Read the next counts from *at on, which moves behind them. False: there are none. */
+static bool next_counts(const char **at, struct counts *c)
+{
+    static const char key[] = "\"counts\":";
+    const char *found = strstr(*at, key);
+
+    if (found == NULL)
+        return false;
+    *at = found + sizeof(key) - 1;
+    c->emitted = loopback_number(*at, "\"emitted\"");
+    c->stored = loopback_number(*at, "\"stored\"");
+    c->filtered = loopback_number(*at, "\"filtered\"");
+    c->dropped = loopback_number(*at, "\"dropped\"");
+    return true;
+}
+
+/* What the service has counted is what the producers posted: in all, which comes last,
+ * and in the sum of them, who come first, each with equal sides. */
+static void check_counts(struct bench *b)
+{
+    struct counts c = {0};
+    unsigned long long wanted = 0, sum = 0;
+    bool is_even = true;
+    const char *others, *at = b->reply;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/traces/%s", b->trace);
+    for (get(b, path); strstr(b->reply, "\"state\":\"sealing\"") != NULL; get(b, path))
+        usleep(20000); /* not beside the next round */
+    for (size_t i = 0; i < b->n_producers; i++)
+        wanted += is_recording(b, &b->producers[i]);
+    others = strstr(b->reply, "\"unmatched\":");
+    while (next_counts(&at, &c)) {
+        sum += at < others ? c.emitted : 0;
+        is_even = is_even && c.emitted == c.stored + c.filtered + c.dropped;
+    }
+    if (is_even && sum == wanted && c.emitted == wanted && c.stored == wanted)
+        return;
+    fprintf(stderr,
+            "trigger: %llu events were posted; of the producers %llu, in all %llu "
+            "emitted, %llu stored, %llu filtered, %llu dropped%s\n",
+            wanted, sum, c.emitted, c.stored, c.filtered, c.dropped,
+            is_even ? "" : "; the counts of one do not add up");
+    exit(1);
 }
 
 static void run_round(struct bench *b)
@@ -444,12 +547,14 @@ static void run_round(struct bench *b)
     watch_control(b, EPOLL_CTL_MOD);
     post(b->control, "/traces", "{\"job\":\"bench\"}");
     serve_until(b, &b->n_begun);
-    drain_control(b);
+    read_trace(b);
+    record(b);
     snprintf(path, sizeof(path), "/traces/%s/stop", b->trace);
     post(b->control, path, "{}");
     serve_until(b, &b->n_stopped);
-    drain_control(b);
+    read_trace(b);
     wait_for_end(b);
+    check_counts(b);
 }
 
 static int by_value(const void *a, const void *b)
