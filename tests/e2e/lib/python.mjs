@@ -8,11 +8,26 @@ import { BINARY, IS_SANITIZED, ROOT } from './server.mjs';
 const LIBRARY = path.join(path.dirname(BINARY), 'libtraceplane.so');
 const SCRIPTS = path.join(ROOT, 'tests/e2e/python');
 
-export const pythonEnv = { ...process.env, PYTHONPATH: path.join(ROOT, 'lib/producer/python'), PYTHONDONTWRITEBYTECODE: '1', TRACEPLANE_LIBRARY: LIBRARY };
+// The runtimes of the sanitizers that the library is built with, which have to be loaded before the interpreter; none in
+// the plain build. Leaks are not looked for: an interpreter leaves memory to the end of its process, as the shells do
+// that it runs.
+const runtimes = IS_SANITIZED
+  ? [...(spawnSync('ldd', [LIBRARY], { encoding: 'utf8' }).stdout ?? '').matchAll(/=> (\S*lib(?:a|ub)san\.so\S*)/g)].map((m) => m[1])
+  : [];
+const sanitizedEnv = runtimes.length === 0 ? {} : {
+  LD_PRELOAD: runtimes.join(' '),
+  ASAN_OPTIONS: `${process.env.ASAN_OPTIONS ?? ''}:detect_leaks=0`,
+  PYTHONMALLOC: 'malloc', // so that the memory which Python hands to the library is watched, too
+};
+
+export const pythonEnv = {
+  ...process.env, PYTHONPATH: path.join(ROOT, 'lib/producer/python'), PYTHONDONTWRITEBYTECODE: '1', TRACEPLANE_LIBRARY: LIBRARY, ...sanitizedEnv,
+};
 // Why there is nothing to be run here; false if there is.
 export const noPython = spawnSync('python3', ['--version']).status !== 0 ? 'there is no python3'
-  : IS_SANITIZED ? 'python3 is not built with the sanitizer that the library needs'
-    : fs.existsSync(LIBRARY) ? false : `${LIBRARY} is not there`;
+  : !fs.existsSync(LIBRARY) ? `${LIBRARY} is not there`
+    : /thread/.test(BINARY) ? 'python3 does not start with the runtime of ThreadSanitizer'
+      : IS_SANITIZED && runtimes.length === 0 ? 'the compiler has the runtime of the sanitizer in no library of its own' : false;
 
 export const scriptPath = (name) => path.join(SCRIPTS, name);
 
