@@ -158,15 +158,9 @@ void tp_kineto_collector_poke(struct tp_kineto_collector *c)
 
 static bool wants_folder(void *arg, const char *name)
 {
-    struct tp_kineto_collector *c = arg;
-    char trace_id[TP_TRACE_ID_BYTES] = "", producer_id[TP_TRACE_ID_BYTES] = "";
-    size_t n = TP_TRACE_ID_BYTES - 1;
+    const struct tp_kineto_collector *c = arg;
 
-    if (strlen(name) != 2 * n + 1 || name[n] != '-')
-        return true; /* not one of ours */
-    memcpy(trace_id, name, n);
-    memcpy(producer_id, name + n + 1, n);
-    return tp_engine_kineto_is_wanted(c->opts.engine, trace_id, producer_id);
+    return tp_engine_kineto_wants_folder(c->opts.engine, name);
 }
 
 int tp_kineto_collector_start(const struct tp_kineto_collector_opts *opts,

@@ -12,6 +12,7 @@
 #include "server/kineto_trace_id.h"
 
 #define CHUNK_BYTES ((size_t)1 << 20)
+#define PATH_MEMBER "traceName" /* where it was written: nobody's business, and gone */
 #define NO_ID "no trace_id is seen in the file"
 
 /* Up to CHUNK_BYTES. Returns how many, -1 with errno. */
@@ -80,7 +81,8 @@ int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file
                                         .pid = -1,
                                         .has_seq = true,
                                         .seq = 1,
-                                        .file_name = tp_str_of(file->name)};
+                                        .file_name = tp_str_of(file->name),
+                                        .leave_out = PATH_MEMBER};
     struct tp_upload_reply reply = {0};
     struct tp_kineto_trace_id id = {.wanted = file->trace_id};
     struct tp_upload *u = NULL;

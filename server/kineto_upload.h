@@ -23,8 +23,8 @@ struct tp_kineto_file {
 };
 
 /*
- * Read a file to its end and put it into the trace as the data of its producer. The
- * same file again adds nothing.
+ * Read a file to its end and put it into the trace as the data of its producer, without
+ * the path that it says it is at. The same file again adds nothing.
  *
  * note  note_bytes; what is to be known about a file that was taken, for example that
  *       it has no trace_id, so that nobody can tell whose it is; "" = nothing.

@@ -152,4 +152,8 @@ bool tp_engine_kineto_takes_files(struct tp_engine *e, const char *trace_id);
 bool tp_engine_kineto_is_wanted(struct tp_engine *e, const char *trace_id,
                                 const char *producer_id);
 
+/* Likewise, by the name of its folder, which must be exactly that; true for a name that
+ * is not in the form of one. */
+bool tp_engine_kineto_wants_folder(struct tp_engine *e, const char *name);
+
 #endif

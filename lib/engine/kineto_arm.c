@@ -244,9 +244,25 @@ void tp_kineto_begin(struct tp_trace *t, struct tp_now now)
     }
 }
 
+void tp_kineto_draw_key(struct tp_member *m)
+{
+    const struct tp_engine *e = m->trace->engine;
+    uint8_t bytes[TP_KINETO_FOLDER_KEY_BYTES / 2];
+
+    if (m->folder_key[0] != '\0')
+        return;
+    e->opts.random(bytes, sizeof(bytes), e->opts.random_arg);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(m->folder_key + 2 * i, 3, "%02x", bytes[i]);
+    m->is_dirty = m->trace->has_member_news = true;
+}
+
 void tp_kineto_folder(const struct tp_member *m, char *out)
 {
-    snprintf(out, 256, "%s-%s", m->trace->id, m->who.id);
+    const char *key = m->folder_key;
+
+    snprintf(out, 256, "%s-%s%s%s", m->trace->id, m->who.id, *key == '\0' ? "" : "-",
+             key);
 }
 
 /* "node-7_r3.pt.trace.json", of characters that libkineto takes. */

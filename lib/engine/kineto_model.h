@@ -148,7 +148,11 @@ uint64_t tp_kineto_follow(struct tp_trace *t, struct tp_now now);
 void tp_kineto_settle(struct tp_member *m, enum tp_member_state state,
                       const char *reason);
 
-/* The name of a member's folder in trace_dir. out has 256 bytes. */
+/* Draw what nobody can guess of the name of a member's folder, unless it has it. */
+void tp_kineto_draw_key(struct tp_member *m);
+
+/* The name of a member's folder in trace_dir. out has 256 bytes. Of all that is told to
+ * others only the order of its process has it. */
 void tp_kineto_folder(const struct tp_member *m, char *out);
 
 #endif

@@ -47,6 +47,7 @@ static bool task_of(struct tp_member *m, struct tp_kineto_task *out)
     if (!m->kineto.needs_task || p == NULL)
         return false;
     m->kineto.needs_task = false;
+    tp_kineto_draw_key(m); /* its row is of a version without */
     *out = (struct tp_kineto_task){.kind = TP_KINETO_TASK_FOLDER,
                                    .pid = p->kineto->seen.peer.pid,
                                    .uid = p->kineto->seen.peer.uid,
@@ -202,4 +203,24 @@ bool tp_engine_kineto_is_wanted(struct tp_engine *e, const char *trace_id,
     is_wanted = find_member(e, trace_id, producer_id) != NULL;
     tp_lock_give(&e->lock);
     return is_wanted;
+}
+
+bool tp_engine_kineto_wants_folder(struct tp_engine *e, const char *name)
+{
+    char trace_id[TP_TRACE_ID_BYTES] = "", producer_id[TP_TRACE_ID_BYTES] = "";
+    size_t n = TP_TRACE_ID_BYTES - 1, len = strlen(name);
+    const struct tp_member *m;
+    char folder[256] = "";
+
+    if (len < 2 * n + 1 || name[n] != '-' ||
+        (len > 2 * n + 1 && name[2 * n + 1] != '-'))
+        return true;
+    memcpy(trace_id, name, n);
+    memcpy(producer_id, name + n + 1, n);
+    tp_lock_take(&e->lock);
+    m = find_member(e, trace_id, producer_id);
+    if (m != NULL)
+        tp_kineto_folder(m, folder);
+    tp_lock_give(&e->lock);
+    return strcmp(folder, name) == 0;
 }

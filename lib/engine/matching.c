@@ -58,11 +58,12 @@ bool tp_match(const struct tp_engine *e, const struct tp_spec *spec,
     return reason[0] == '\0';
 }
 
-/* Whose files count when the process is not there any more. */
-static void note_uid(struct tp_member *m, const struct tp_producer *p)
+/* Where its file is and whose it must be, when the process is not there any more. */
+static void note_folder(struct tp_member *m, const struct tp_producer *p)
 {
     if (p->kineto == NULL)
         return;
+    tp_kineto_draw_key(m);
     m->is_dirty = m->is_dirty || !m->has_uid || m->uid != p->kineto->seen.peer.uid;
     m->uid = p->kineto->seen.peer.uid;
     m->has_uid = true;
@@ -82,7 +83,7 @@ static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now n
                             tp_kineto_can(t, p, (*out)->reason)
                         ? TP_MEMBER_WAITING
                         : TP_MEMBER_UNMATCHED;
-    note_uid(*out, p);
+    note_folder(*out, p);
     (*out)->has_clock = p->has_clock;
     (*out)->clock_offset_ns = p->clock_offset_ns;
     (*out)->clock_error_ns = p->clock_error_ns;
@@ -148,7 +149,7 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
         m->reason[0] = '\0';
         m->is_dirty = true;
     }
-    note_uid(m, p);
+    note_folder(m, p);
     tp_member_attach(m, p);
     if (t->start_at_ns != 0)
         tp_kineto_begin(t, now);

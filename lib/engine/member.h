@@ -28,6 +28,8 @@ enum tp_member_state {
     TP_MEMBER_STATES
 };
 
+#define TP_KINETO_FOLDER_KEY_BYTES 33 /* 128 random bits in hexadecimal digits */
+
 /* How far a Kineto process is in a trace; see kineto_follow.c. */
 enum tp_kineto_phase {
     TP_KINETO_PHASE_NONE,
@@ -70,9 +72,10 @@ struct tp_member {
     bool has_clock;
     int64_t clock_offset_ns;
     uint64_t clock_error_ns;
-    bool has_uid;  /* uid is known: a Kineto process */
-    uint32_t uid;  /* who may have written its file */
-    bool is_dirty; /* differs from its row */
+    bool has_uid;                                /* uid is known: a Kineto process */
+    uint32_t uid;                                /* who may have written its file */
+    char folder_key[TP_KINETO_FOLDER_KEY_BYTES]; /* secret; "" = its folder has none */
+    bool is_dirty;                               /* differs from its row */
     struct tp_kineto_part kineto;
 };
 

@@ -178,6 +178,7 @@ static struct tp_row_member member_row(const struct tp_member *m)
         .clock_offset_ns = m->clock_offset_ns,
         .clock_error_ns = m->clock_error_ns,
         .uid = m->has_uid ? (int64_t)m->uid : -1,
+        .folder_key = tp_str_of(m->folder_key),
     };
 }
 

@@ -237,6 +237,8 @@ static int load_member(const struct tp_row_member *row, struct tp_err *err, void
     m->clock_error_ns = row->clock_error_ns;
     m->has_uid = row->uid >= 0 && row->uid < UINT32_MAX;
     m->uid = m->has_uid ? (uint32_t)row->uid : 0;
+    snprintf(m->folder_key, sizeof(m->folder_key), "%.*s", (int)row->folder_key.len,
+             row->folder_key.ptr);
     m->is_dirty = false;
     return TP_OK;
 }

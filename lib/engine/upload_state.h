@@ -24,6 +24,7 @@ struct tp_upload {
     enum tp_upload_kind kind;
     enum tp_upload_form form;
     enum tp_upload_encoding encoding;
+    const char *leave_out; /* a member that is not kept; NULL = none */
     bool has_seq;
     uint64_t seq;
     struct tp_ingest *ingest; /* made with the first bytes, which tell the form */

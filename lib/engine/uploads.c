@@ -193,6 +193,7 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
     tp_source_says_init(&u->says);
     u->kind = request->kind;
     u->form = request->form;
+    u->leave_out = request->leave_out;
     u->encoding = request->encoding;
     u->has_seq = request->has_seq;
     u->seq = request->seq;
@@ -278,6 +279,7 @@ static int new_ingest(struct tp_upload *u, const void *p, size_t n, struct tp_er
         .types = u->types,
         .limits = &u->e->limits,
         .blobs = u->e->opts.blobs,
+        .leave_out = u->leave_out,
         .on_member = on_member,
         .member_arg = u,
     };

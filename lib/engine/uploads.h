@@ -58,6 +58,8 @@ struct tp_upload_request {
     uint64_t seq;            /* each batch of one producer has a number of its own; each
                                 file has one among those of its producer and name */
     struct tp_str file_name; /* up to 255 bytes; for show, and to know a repeat */
+    const char *leave_out;   /* a top-level member that is not kept; NULL = none; it
+                                outlives the upload */
 };
 
 /* What came of an upload. Plain data. accepted + filtered + rejected + dropped = posted

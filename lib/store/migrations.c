@@ -81,12 +81,15 @@ static const char version_5[] =
     "CREATE TABLE member_lists("
     "trace TEXT PRIMARY KEY REFERENCES traces(id) ON DELETE CASCADE,"
     "columns TEXT NOT NULL, rows TEXT NOT NULL);";
+
+static const char version_6[] =
+    "ALTER TABLE members ADD COLUMN folder_key TEXT NOT NULL DEFAULT '';";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
-    static const char *const steps[] = {version_1, version_2, version_3, version_4,
-                                        version_5};
+    static const char *const steps[] = {version_1, version_2, version_3,
+                                        version_4, version_5, version_6};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

@@ -92,7 +92,8 @@ struct tp_row_member {
     bool has_clock;
     int64_t clock_offset_ns;
     uint64_t clock_error_ns;
-    int64_t uid; /* of its process, as the kernel said; -1 = not known */
+    int64_t uid;              /* of its process, as the kernel said; -1 = not known */
+    struct tp_str folder_key; /* of its folder, secret; "" = it has none */
 };
 
 struct tp_row_stream {

@@ -30,7 +30,8 @@ static const struct tp_sqlite_table_info tables[TP_SQLITE_TABLES] = {
     [TP_SQLITE_MEMBERS] = {"members", "trace,producer_id", "trace,name,rank",
                            "trace," IDENTITY
                            "is_matched,state,reason,stream_no,step,started_ns," COUNTS
-                           "has_clock,clock_offset_ns,clock_error_ns,type_counts,uid"},
+                           "has_clock,clock_offset_ns,clock_error_ns,type_counts,uid,"
+                           "folder_key"},
     [TP_SQLITE_STREAMS] = {"streams", "trace,no", "trace,no",
                            "trace,no," IDENTITY
                            "is_file,file_name,state,reason,damage," COUNTS
@@ -344,6 +345,7 @@ static void put_member(struct walk *w, const struct tp_row_member *row)
     put_u64(w, row->clock_error_ns);
     put_text(w, row->type_counts);
     put_int(w, row->uid);
+    put_text(w, row->folder_key);
 }
 
 int tp_sqlite_bind_member(sqlite3_stmt *stmt, const struct tp_row_member *row)
@@ -387,6 +389,7 @@ void tp_sqlite_take_member(sqlite3_stmt *stmt, struct tp_row_member *row)
     row->clock_error_ns = take_u64(&w);
     row->type_counts = take_text(&w);
     row->uid = take_int(&w);
+    row->folder_key = take_text(&w);
 }
 
 int tp_sqlite_bind_stream(sqlite3_stmt *stmt, const struct tp_row_stream *row)

@@ -297,8 +297,11 @@ static int on_member(struct tp_str key, struct tp_str json, struct tp_err *err,
 {
     struct tp_note note = {.kind = TP_NOTE_MEMBER, .key = key, .json = json};
     struct tp_ingest *g = arg;
-    int rc = write_note(g, &note, err);
+    int rc;
 
+    if (g->opts.leave_out != NULL && tp_str_is(key, g->opts.leave_out))
+        return TP_OK;
+    rc = write_note(g, &note, err);
     if (rc == TP_EQUOTA) {
         g->result.members_left_out++;
         return TP_OK;

@@ -63,6 +63,8 @@ struct tp_ingest_opts {
     size_t spill_bytes;             /* payload kept in memory; default 1 MiB */
     uint64_t inflated_bytes; /* most bytes after inflating; 0: file_inflated_bytes when
                                 salvaging, else events_body_bytes of the limits */
+    const char *leave_out;   /* the top-level member of this name is not kept, and that
+                              is no loss; NULL: all are */
     tp_ingest_member_fn on_member; /* NULL: nobody is told */
     void *member_arg;
 };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, python, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, asUser, clients, foldersOf, producers, python, serveKineto, until } from './lib/kineto.mjs';
 import { traced } from './lib/kineto_late.mjs';
 
 const FLOODED = 'traceplane_kineto_datagrams_total\\{answer="none-flood"\\}';
@@ -99,4 +99,34 @@ test('a process of another user is listed and not traced, unless that is allowed
   await producers(open, 1);
   const end = await traced(open, { stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } }, [other]);
   assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
+});
+
+// Everybody may write where such a process does, so nobody else may come to know where that is.
+test('where a process of another user writes is told to nobody', { skip: process.getuid() !== 0 && 'needs root to be three other users' }, async (t) => {
+  const dir = foldersOf(t, 65533);
+  const options = { dataDir: `${dir}/data`, args: ['--kineto-allow-uid', '65534'], through: asUser(65533), kineto: { name: `tp-e2e-${process.pid}-where`, traceDir: `${dir}/files` } };
+  const server = await serveKineto(t, options);
+  const c = clients(t, server, { 'interval-ms': 500, uid: 65534 });
+  await producers(server, 1);
+  const trace = await server.createTrace({ start: { at: new Date(Date.now() + 7000).toISOString() }, stop: { duration_ms: 100 }, kineto: { warmup_ms: 0 } });
+  const home = path.join(`${dir}/files`, fs.readdirSync(`${dir}/files`)[0]);
+  const folder = await until('its folder is made', () => fs.readdirSync(home)[0]);
+  const guess = `${trace.id}-${trace.matched[0].id}`;
+  assert.match(folder, new RegExp(`^${guess}-[0-9a-f]{32}$`));
+  const key = folder.slice(guess.length + 1);
+  const seen = await python(`
+import os, sys
+os.setgroups([]); os.setresgid(65532, 65532, 65532); os.setresuid(65532, 65532, 65532)
+for path in sys.argv[1:3]:
+    try: print(os.listdir(path))
+    except PermissionError: print('closed')
+print(os.path.exists(os.path.join(sys.argv[2], sys.argv[3])))`, [`${dir}/files`, home, guess]);
+  assert.equal(seen, 'closed\nclosed\nFalse\n');
+  const told = async (paths) => { for (const p of paths) assert.ok(!(await server.get(p)).body.includes(key), p); };
+  const shown = [`/traces/${trace.id}`, '/traces', '/producers?limit=1000', '/metrics', '/readyz'];
+  await told(shown);
+  const end = await server.waitFinal(trace.id);
+  assert.equal(end.outcome, 'complete', JSON.stringify([end.matched, c.events]));
+  await told([...shown, `/traces/${trace.id}/download`, `/traces/${trace.id}/download?format=perfetto`, `/traces/${trace.id}/summary`]);
+  assert.ok(!server.log.includes(key), 'the log');
 });

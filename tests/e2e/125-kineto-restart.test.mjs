@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
-import { assertNobodyDied, clients, producers, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, asUser, clients, foldersOf, producers, serveKineto, until } from './lib/kineto.mjs';
 import { temporaryFolder } from './lib/server.mjs';
 
 // With seconds to spare for a busy machine; and `early` processes do not miss their start.
@@ -20,14 +20,6 @@ async function scene(t, knobs) {
   const again = async () => serveKineto(t, { dataDir, kineto: first.kineto });
   return { first, c, again };
 }
-
-// Runs a program as another user, also one that this user could not get at by its path.
-const AS_65533 = ['python3', '-c', `
-import os, sys
-fd = os.open(sys.argv[1], os.O_RDONLY)
-os.setgroups([]); os.setresgid(65533, 65533, 65533); os.setresuid(65533, 65533, 65533)
-os.execve(fd, sys.argv[1:], os.environ)
-`];
 
 const stateOf = async (server, id) => (await server.get(`/traces/${id}`)).json().matched[0]?.state;
 
@@ -89,11 +81,8 @@ test('killed, and its process has ended meanwhile', async (t) => {
 
 // Nothing about the folder tells whose it is: everybody may write into it.
 test('a service that is not root, killed, and the process of another user has ended', { skip: process.getuid() !== 0 && 'needs root to be two other users' }, async (t) => {
-  const dir = fs.mkdtempSync('/tmp/tpk-'); // which others can go through
-  t.after(() => fs.rmSync(dir, { recursive: true }));
-  fs.chmodSync(dir, 0o711);
-  for (const name of ['data', 'files']) { fs.mkdirSync(`${dir}/${name}`, { mode: 0o711 }); fs.chownSync(`${dir}/${name}`, 65533, 65533); }
-  const options = { dataDir: `${dir}/data`, args: ['--kineto-allow-uid', '65534'], through: AS_65533, kineto: { name: `tp-e2e-${process.pid}-user`, traceDir: `${dir}/files` } };
+  const dir = foldersOf(t, 65533);
+  const options = { dataDir: `${dir}/data`, args: ['--kineto-allow-uid', '65534'], through: asUser(65533), kineto: { name: `tp-e2e-${process.pid}-user`, traceDir: `${dir}/files` } };
   const first = await serveKineto(t, options);
   const c = clients(t, first, { 'interval-ms': 1000, early: 1, 'ends-with-file': 1, uid: 65534 });
   await producers(first, 1);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "store/store.h"
 #include "support/kineto_rig.h"
 
 static void test_a_restart_goes_on_collecting(void **state)
@@ -309,6 +310,101 @@ static void test_a_file_of_a_process_that_ended_meanwhile_is_found(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
+/* The folder in the path that process n is told now. */
+static void read_folder(struct rig *r, unsigned n, char *out)
+{
+    const char *at = strstr(ask(r, n, IDLE), "/tmp/tp/");
+
+    assert_non_null(at);
+    snprintf(out, 256, "%.*s", (int)strcspn(at + 8, "/"), at + 8);
+}
+
+/* A trace is made, and process 1 is told. */
+static void told_folder(struct rig *r, char *id, char *out)
+{
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 5 * RIG_S);
+    read_folder(r, 1, out);
+    drive(r);
+}
+
+/* Other users can go through the folder above, and maybe write into that of a process:
+ * that they cannot find it is all that keeps them out. */
+static void test_nobody_can_guess_where_a_file_is_written(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES], first[256], second[256];
+    size_t key_at = 2 * (TP_TRACE_ID_BYTES - 1) + 2;
+
+    ask_and_drive(r, 2, IDLE);
+    told_folder(r, id, first);
+    read_folder(r, 2, second);
+    assert_int_equal(strlen(first), key_at + 32);
+    assert_int_equal(strspn(first + key_at, "0123456789abcdef"), 32);
+    assert_string_not_equal(first + key_at, second + key_at);
+}
+
+static void test_the_folder_of_one_that_was_told_is_found_after_a_kill(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES], told[256], other[256];
+    struct tp_kineto_task task;
+
+    told_folder(r, id, told);
+    assert_int_equal(rig_restart(r), TP_OK);
+    assert_true(tp_engine_kineto_next_task(r->engine, &task));
+    assert_int_equal(task.kind, TP_KINETO_TASK_FIND);
+    assert_string_equal(task.folder, told);
+    assert_true(tp_engine_kineto_wants_folder(r->engine, told));
+    snprintf(other, sizeof(other), "%s", told);
+    other[strlen(other) - 1] ^= 1;
+    assert_false(tp_engine_kineto_wants_folder(r->engine, other));
+    other[2 * (TP_TRACE_ID_BYTES - 1) + 1] = '\0';
+    assert_false(tp_engine_kineto_wants_folder(r->engine, other));
+    assert_true(tp_engine_kineto_wants_folder(r->engine, "of-somebody-else"));
+}
+
+static int forget_key(const struct tp_row_member *row, struct tp_err *err, void *arg)
+{
+    const struct rig *r = arg;
+    struct tp_row_member old = *row;
+
+    if (old.folder_key.len == 0)
+        return TP_OK;
+    old.folder_key = (struct tp_str){0};
+    return r->store->ops->put_member(r->store, &old, err);
+}
+
+/* The service before this one knew of no key. Where there is a folder of its making it
+ * is used; one that is made now has a key. */
+static void test_a_row_without_a_key_has_the_name_without(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES], told[256];
+    size_t n = 2 * (TP_TRACE_ID_BYTES - 1) + 1;
+    struct tp_kineto_task task;
+
+    told_folder(r, id, told);
+    assert_int_equal(r->store->ops->each_member(r->store, forget_key, r, &r->err),
+                     TP_OK);
+    assert_int_equal(rig_restart(r), TP_OK);
+    assert_true(tp_engine_kineto_next_task(r->engine, &task));
+    assert_int_equal(task.kind, TP_KINETO_TASK_FIND);
+    assert_int_equal(strlen(task.folder), n);
+    assert_int_equal(strncmp(task.folder, told, n), 0);
+    assert_true(tp_engine_kineto_wants_folder(r->engine, task.folder));
+    ask(r, 1, IDLE);
+    tp_engine_kineto_run(r->engine, r->now);
+    assert_true(tp_engine_kineto_next_task(r->engine, &task));
+    assert_int_equal(task.kind, TP_KINETO_TASK_DESCRIBE);
+    tp_engine_kineto_describe(r->engine, task.target,
+                              &(struct tp_kineto_description){.rank = 1}, r->now, NULL);
+    assert_true(tp_engine_kineto_next_task(r->engine, &task));
+    assert_int_equal(task.kind, TP_KINETO_TASK_FOLDER);
+    assert_int_equal(strlen(task.folder), n + 33);
+}
+
 static void test_one_that_ended_meanwhile_without_a_file_is_lost(void **state)
 {
     struct rig *r = *state;
@@ -363,6 +459,9 @@ int main(void)
         TEST(test_a_start_by_hand_is_moved_with_its_end),
         TEST(test_a_start_that_passed_long_ago_is_not_moved),
         TEST(test_a_file_of_a_process_that_ended_meanwhile_is_found),
+        TEST(test_nobody_can_guess_where_a_file_is_written),
+        TEST(test_the_folder_of_one_that_was_told_is_found_after_a_kill),
+        TEST(test_a_row_without_a_key_has_the_name_without),
         TEST(test_one_that_ended_meanwhile_without_a_file_is_lost),
         TEST(test_one_that_never_asks_again_is_lost),
         TEST(test_one_that_never_says_busy_is_waited_for),

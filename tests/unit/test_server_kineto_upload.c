@@ -93,6 +93,25 @@ static void test_a_file_is_the_data_of_its_producer_once(void **state)
     assert_int_equal(stored(p), 1);
 }
 
+/* It leads to a folder that only the process may know, while that is there. */
+static void test_the_path_of_a_file_is_not_in_the_trace(void **state)
+{
+    struct place *p = *state;
+    char text[500], *got;
+
+    snprintf(text, sizeof(text),
+             "{\"traceName\": \"/tmp/secret/x.pt.trace.json\", \"trace_id\": \"%s\", "
+             "\"kept\": \"kept\"," BODY,
+             p->trace);
+    assert_int_equal(upload(p, text), TP_OK);
+    assert_string_equal(p->note, "");
+    got = rig_download(&p->rig, p->trace, "chrome");
+    assert_non_null(got);
+    assert_null(strstr(got, "secret"));
+    assert_non_null(strstr(got, "\"kept\": \"kept\""));
+    free(got);
+}
+
 static void test_a_file_without_an_id_is_taken_and_noted(void **state)
 {
     struct place *p = *state;
@@ -192,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_a_file_is_the_data_of_its_producer_once),
+        TEST(test_the_path_of_a_file_is_not_in_the_trace),
         TEST(test_a_file_without_an_id_is_taken_and_noted),
         TEST(test_an_id_is_checked_wherever_it_is),
         TEST(test_a_file_of_another_request_is_refused_and_says_whose),

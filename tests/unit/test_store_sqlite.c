@@ -247,6 +247,7 @@ static int nth_member(void *arg, size_t i, struct tp_row_member *out,
         .clock_error_ns = 7,
         .type_counts = str("1 2 3\n"),
         .uid = 1000,
+        .folder_key = str("k"),
     };
     return TP_OK;
 }
@@ -278,6 +279,7 @@ static int check_member(const struct tp_row_member *row, struct tp_err *err, voi
     assert_int_equal(row->clock_error_ns, 7);
     assert_true(tp_str_equal(row->type_counts, want.type_counts));
     assert_int_equal(row->uid, 1000);
+    assert_true(tp_str_is(row->folder_key, "k"));
     assert_true(tp_str_is(row->state, *n == 4 ? "recording" : "waiting"));
     (*n)++;
     return TP_OK;
@@ -347,12 +349,12 @@ static void test_a_list_that_was_dropped_or_not_put_has_no_rows(void **state)
     assert_int_equal(n, 0);
 }
 
-static int expect_no_user(const struct tp_row_member *row, struct tp_err *err,
+static int expect_no_key(const struct tp_row_member *row, struct tp_err *err,
                           void *arg)
 {
     (void)err;
-    assert_int_equal(row->uid, -1);
-    assert_true(tp_str_is(row->type_counts, "1 2 3\n"));
+    assert_true(tp_str_is(row->folder_key, ""));
+    assert_int_equal(row->uid, 1000);
     (*(int *)arg)++;
     return TP_OK;
 }
@@ -378,12 +380,12 @@ static void test_a_list_of_an_older_version_has_the_defaults_of_the_newer(void *
         sqlite3_exec(db,
                      "UPDATE member_lists SET rows = "
                      "json_remove(rows, '$[0][#-1]', '$[1][#-1]',"
-                     "'$[2][#-1]'), columns = replace(columns, ',uid', '')",
+                     "'$[2][#-1]'), columns = replace(columns, ',folder_key', '')",
                      NULL, NULL, NULL),
         SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     assert_int_equal(tp_store_sqlite_open(path, false, &s, NULL), TP_OK);
-    assert_int_equal(s->ops->each_member(s, expect_no_user, &n, NULL), TP_OK);
+    assert_int_equal(s->ops->each_member(s, expect_no_key, &n, NULL), TP_OK);
     assert_int_equal(n, 3);
     tp_store_close(s);
     free(path);
@@ -552,7 +554,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 5);
+    assert_int_equal(n, 6);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -570,8 +572,8 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     sqlite3_close(db);
 }
 
-/* A member that an older version has written has no counts by type, no process, and no
- * user. */
+/* A member that an older version has written has no counts by type, no process, no
+ * user, and no key of its folder. */
 static void test_members_of_version_1_have_no_counts_by_type(void **state)
 {
     size_t n;
@@ -597,8 +599,10 @@ static void test_members_of_version_1_have_no_counts_by_type(void **state)
         fail_msg("%s", why);
     assert_int_equal(tp_migrations_run(db, known, n, NULL), TP_OK);
     assert_int_equal(
-        sqlite3_prepare_v2(db, "SELECT type_counts || process || uid FROM members", -1,
-                           &stmt, NULL),
+        sqlite3_prepare_v2(db,
+                           "SELECT type_counts || process || uid || folder_key FROM "
+                           "members",
+                           -1, &stmt, NULL),
         SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
     assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "-1");

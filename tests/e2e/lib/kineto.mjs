@@ -2,6 +2,7 @@
 // machine share the namespace.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { BINARY, serve, temporaryFolder } from './server.mjs';
 
@@ -59,6 +60,23 @@ export async function until(what, check, ms = 20000) {
 export function assertNobodyDied(c) {
   assert.deepEqual(c.of('end').filter((e) => e.signal !== undefined && e.signal !== 9), []);
   assert.deepEqual(c.of('dropped').filter((e) => /spins/.test(e.why)), []);
+}
+
+// A command that runs a program as another user, also one that this user could not get at by its path.
+export const asUser = (uid) => ['python3', '-c', `
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.setgroups([]); os.setresgid(${uid}, ${uid}, ${uid}); os.setresuid(${uid}, ${uid}, ${uid})
+os.execve(fd, sys.argv[1:], os.environ)
+`];
+
+// Two folders, data and files, of a service that runs as a user, in one that all can go through.
+export function foldersOf(t, uid) {
+  const dir = fs.mkdtempSync('/tmp/tpk-');
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  fs.chmodSync(dir, 0o711);
+  for (const name of ['data', 'files']) { fs.mkdirSync(`${dir}/${name}`, { mode: 0o711 }); fs.chownSync(`${dir}/${name}`, uid, uid); }
+  return dir;
 }
 
 // Run Python, which has datagram sockets of this kind; the code finds its arguments in sys.argv[1:].
