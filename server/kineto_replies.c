@@ -9,7 +9,7 @@
 #include "base/strmap.h"
 #include "server/kineto_socket.h"
 
-#define KEY_BYTES (4 + TP_KINETO_ADDRESS_BYTES)
+#define KEY_BYTES (8 + TP_KINETO_ADDRESS_BYTES)
 
 struct reply_socket {
     int fd;
@@ -19,7 +19,7 @@ struct reply_socket {
 struct tp_kineto_replies {
     struct tp_kineto_socket *sockets;
     size_t most;
-    struct tp_strmap map; /* listener and address -> struct reply_socket */
+    struct tp_strmap map; /* listener, user, address -> struct reply_socket */
 };
 
 int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
@@ -38,8 +38,9 @@ int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
 static size_t make_key(const struct tp_kineto_peer *peer, char *key)
 {
     memcpy(key, &peer->listener, sizeof(peer->listener));
-    memcpy(key + 4, peer->address, peer->address_bytes);
-    return 4 + (size_t)peer->address_bytes;
+    memcpy(key + 4, &peer->uid, sizeof(peer->uid));
+    memcpy(key + 8, peer->address, peer->address_bytes);
+    return 8 + (size_t)peer->address_bytes;
 }
 
 static void drop(struct tp_kineto_replies *r, const char *key, size_t n)
@@ -64,6 +65,14 @@ void tp_kineto_replies_free(struct tp_kineto_replies *r)
         drop(r, key.ptr, key.len);
     tp_strmap_fini(&r->map);
     free(r);
+}
+
+bool tp_kineto_replies_has(const struct tp_kineto_replies *r,
+                           const struct tp_kineto_peer *peer)
+{
+    char key[KEY_BYTES];
+
+    return tp_strmap_get(&r->map, key, make_key(peer, key)) != NULL;
 }
 
 static struct reply_socket *find(const struct tp_kineto_replies *r,

@@ -43,6 +43,11 @@ int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
 /* Close all. NULL is allowed. */
 void tp_kineto_replies_free(struct tp_kineto_replies *r);
 
+/* Whether there is a socket that answers that address for that user: then it was seen
+ * to be the user's. */
+bool tp_kineto_replies_has(const struct tp_kineto_replies *r,
+                           const struct tp_kineto_peer *peer);
+
 /* Bytes that a process has been sent and has not read; 0 when that is not known. */
 uint64_t tp_kineto_replies_unread(struct tp_kineto_replies *r,
                                   const struct tp_kineto_peer *peer, uint64_t now_ns);

@@ -160,7 +160,8 @@ static void on_news(void *arg)
 }
 
 /* A process that asks and is not answered would be missed without a word. */
-static void on_misfit(void *arg, const char *dir, const struct tp_kineto_peer *peer)
+static void on_misfit(void *arg, const char *why, const char *dir,
+                      const struct tp_kineto_peer *peer)
 {
     struct tp_kineto_side *k = arg;
     char pid[16], uid[16], from[TP_KINETO_ADDRESS_BYTES + 1];
@@ -168,11 +169,9 @@ static void on_misfit(void *arg, const char *dir, const struct tp_kineto_peer *p
     snprintf(pid, sizeof(pid), "%d", peer->pid);
     snprintf(uid, sizeof(uid), "%u", peer->uid);
     snprintf(from, sizeof(from), "%.*s", (int)peer->address_bytes, peer->address);
-    tp_log(&k->app->log, TP_LOG_WARNING, "kineto-not-answered", "reason",
-           *dir == '\0' ? "it asks an abstract socket from a path"
-                        : "its KINETO_IPC_SOCKET_DIR is another path than dir",
-           "dir", *dir == '\0' ? NULL : dir, "from", from[0] == '\0' ? NULL : from,
-           "pid", pid, "uid", uid, NULL);
+    tp_log(&k->app->log, TP_LOG_WARNING, "kineto-not-answered", "reason", why, "dir",
+           *dir == '\0' ? NULL : dir, "from", from[0] == '\0' ? NULL : from, "pid", pid,
+           "uid", uid, NULL);
 }
 
 static void add_socket(struct tp_kineto_side *k, const char *name, const char *dir,

@@ -17,6 +17,7 @@
 #include <linux/sockios.h>
 
 #include "base/err.h"
+#include "server/kineto_peer.h"
 
 #define CLIENT_PREFIX "dynoconfigclient"
 #define CLIENT_NAME_BYTES 53 /* that and a uuid, with the slash before */
@@ -36,15 +37,6 @@ static socklen_t address(const char *dir, const char *name, struct sockaddr_un *
     else
         n = 1 + snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "%s", name);
     return (socklen_t)(head + (size_t)n + 1);
-}
-
-static socklen_t peer_address(const struct tp_kineto_peer *peer,
-                              struct sockaddr_un *out)
-{
-    memset(out, 0, sizeof(*out));
-    out->sun_family = AF_UNIX;
-    memcpy(out->sun_path, peer->address, peer->address_bytes);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + peer->address_bytes);
 }
 
 static int make(void)
@@ -221,81 +213,52 @@ void tp_kineto_socket_close(struct tp_kineto_socket *s)
     s->tidying = NULL;
 }
 
-/* The directory in the address of a process, as it writes it: what is before the last
- * slash. 0 when there is none, or nothing behind it. */
-static size_t peer_dir(const struct tp_kineto_peer *peer)
+/* Somebody who is not answered would be missed without a word. */
+static bool refuse(const struct tp_kineto_socket *s, const char *why,
+                   const struct tp_kineto_peer *peer)
 {
-    const char *end = memchr(peer->address, '\0', peer->address_bytes);
-    const char *slash =
-        end == NULL ? NULL : memrchr(peer->address, '/', (size_t)(end - peer->address));
-
-    return slash == NULL || slash + 1 == end ? 0 : (size_t)(slash - peer->address);
-}
-
-/* Whether n bytes name that directory: several slashes are one, at the end none. */
-static bool is_dir(const char *dir, const char *p, size_t n)
-{
-    size_t i = 0;
-
-    while (n > 1 && p[n - 1] == '/')
-        n--;
-    for (; *dir != '\0'; dir++) {
-        if (i == n || p[i] != *dir)
-            return false;
-        i++;
-        while (*dir == '/' && i < n && p[i] == '/')
-            i++;
+    if (s->misfit != NULL && s->misfit->n_told < TP_KINETO_MISFITS_MAX) {
+        s->misfit->n_told++;
+        s->misfit->tell(s->misfit->arg, why, s->dir, peer);
     }
-    return n > 0 && i == n;
+    return false;
 }
 
 bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer)
 {
-    size_t n = peer_dir(peer);
+    size_t n = tp_kineto_peer_dir(peer);
 
     if (peer->address_bytes < 2)
         return false;
-    if (*s->dir == '\0' ? peer->address[0] == '\0'
-                        : is_dir(s->dir, peer->address, n) ||
-                              (*s->real != '\0' && is_dir(s->real, peer->address, n)))
-        return true;
-    if (s->misfit != NULL && s->misfit->n_told < TP_KINETO_MISFITS_MAX) {
-        s->misfit->n_told++;
-        s->misfit->tell(s->misfit->arg, s->dir, peer);
-    }
-    return false;
+    if (*s->dir == '\0')
+        return peer->address[0] == '\0' ||
+               refuse(s, "it asks an abstract socket from a path", peer);
+    return tp_kineto_peer_is_dir(s->dir, peer->address, n) ||
+           (*s->real != '\0' && tp_kineto_peer_is_dir(s->real, peer->address, n)) ||
+           refuse(s, "its KINETO_IPC_SOCKET_DIR is another path than dir", peer);
 }
 
-/* Whether fd is connected to that very socket: in a directory that others may write to,
- * its path can by now lead to a socket of somebody else. */
-static bool is_connected_to(int fd, const struct sockaddr_un *wanted, socklen_t len)
+bool tp_kineto_socket_is_of(const struct tp_kineto_socket *s,
+                            const struct tp_kineto_peer *peer)
 {
-    struct sockaddr_un got = {0};
-    socklen_t got_len = sizeof(got);
-
-    return getpeername(fd, (struct sockaddr *)&got, &got_len) == 0 && got_len == len &&
-           memcmp(&got, wanted, len) == 0;
+    return tp_kineto_peer_is_owner(peer) ||
+           refuse(s, "no socket of its user is at its path in dir", peer);
 }
 
 int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer *peer)
 {
-    struct sockaddr_un theirs;
-    socklen_t len = peer_address(peer, &theirs);
     char dir[TP_KINETO_ADDRESS_BYTES + 1] = "";
     int fd = make();
     int saved;
 
     if (fd < 0)
         return -1;
-    if (connect(fd, (const struct sockaddr *)&theirs, len) != 0) {
-        /* errno says why */
-    } else if (!is_connected_to(fd, &theirs, len)) {
-        errno = EADDRNOTAVAIL;
-    } else {
+    if (tp_kineto_peer_connect(fd, peer) == 0) {
         /* In the directory as the process writes it: libkineto compares the text. */
         if (*s->dir != '\0')
-            snprintf(dir, sizeof(dir), "%.*s", (int)peer_dir(peer), peer->address);
+            snprintf(dir, sizeof(dir), "%.*s", (int)tp_kineto_peer_dir(peer),
+                     peer->address);
         if (bind_reply(s, fd, dir))
             return fd;
     }
@@ -319,7 +282,7 @@ void tp_kineto_reply_close(const struct tp_kineto_socket *s, int fd)
 /* The spare socket in the directory as the process writes it, or -1. */
 static int spare_of(const struct tp_kineto_socket *s, const struct tp_kineto_peer *peer)
 {
-    size_t n = peer_dir(peer);
+    size_t n = tp_kineto_peer_dir(peer);
 
     for (int i = 0; i < TP_KINETO_SPARES; i++) {
         struct sockaddr_un own = {0};
@@ -341,19 +304,19 @@ long tp_kineto_socket_send(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer, const void *p, size_t n)
 {
     struct sockaddr_un to;
-    socklen_t len = peer_address(peer, &to);
+    socklen_t len = tp_kineto_peer_address(peer, &to);
     int fd = s->dir[0] == '\0' ? -1 : spare_of(s, peer);
 
     if (s->dir[0] == '\0')
         return sendto(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL,
                       (const struct sockaddr *)&to, len);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, len) != 0)
-        return -1;
-    if (fd < 0 || !is_connected_to(fd, &to, len)) {
+    if (fd < 0) {
         errno = EADDRNOTAVAIL;
         return -1;
     }
-    return send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return tp_kineto_peer_connect(fd, peer) != 0
+               ? -1
+               : send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 uint64_t tp_kineto_unread_bytes(int fd)

@@ -23,7 +23,8 @@ struct tp_err;
 
 /* Somebody who asks from where it cannot be answered: told a few times. */
 struct tp_kineto_misfit {
-    void (*tell)(void *arg, const char *dir, const struct tp_kineto_peer *peer);
+    void (*tell)(void *arg, const char *why, const char *dir,
+                 const struct tp_kineto_peer *peer);
     void *arg;
     unsigned n_told; /* TP_KINETO_MISFITS_MAX are */
 };
@@ -69,11 +70,17 @@ void tp_kineto_socket_close(struct tp_kineto_socket *s);
 bool tp_kineto_socket_fits(const struct tp_kineto_socket *s,
                            const struct tp_kineto_peer *peer);
 
+/* Whether the address of a peer that fits is that of a socket of its user: see
+ * kineto_peer.h. If not, s->misfit is told, and nothing may be done for it: what is
+ * known of that address is of somebody else. */
+bool tp_kineto_socket_is_of(const struct tp_kineto_socket *s,
+                            const struct tp_kineto_peer *peer);
+
 /*
  * A socket that answers one process.
  *
- * Returns its descriptor, or -1 with errno: the process is gone (ECONNREFUSED, ENOENT),
- * or there are no descriptors left.
+ * Returns its descriptor, or -1 with errno: as tp_kineto_peer_connect(), or there are
+ * no descriptors left.
  */
 int tp_kineto_reply_open(struct tp_kineto_socket *s, const struct tp_kineto_peer *peer);
 

@@ -139,6 +139,15 @@ static void answer(struct tp_kineto_listener *l, const struct tp_kineto_peer *pe
         tp_engine_kineto_unsent(l->engine, &reply, sent == TP_KINETO_SENT_GONE);
 }
 
+/* Whether what it asked from is its own: looked at until there is a socket that answers
+ * it, so not each time. */
+static bool is_its_own(struct tp_kineto_listener *l, const struct tp_kineto_socket *s,
+                       const struct tp_kineto_peer *peer)
+{
+    return tp_kineto_socket_fits(s, peer) &&
+           (tp_kineto_replies_has(l->replies, peer) || tp_kineto_socket_is_of(s, peer));
+}
+
 /* Returns whether it was looked at, which one of a flood is not. */
 static bool handle(struct tp_kineto_listener *l, const struct tp_kineto_socket *s,
                    const struct mmsghdr *m, struct tp_now now)
@@ -148,7 +157,7 @@ static bool handle(struct tp_kineto_listener *l, const struct tp_kineto_socket *
 
     if (!tp_kineto_gate_admits(&l->gate, &peer, now.mono_ns))
         return false;
-    if (!is_known || !tp_kineto_socket_fits(s, &peer))
+    if (!is_known || !is_its_own(l, s, &peer))
         peer.address_bytes = 0; /* it is counted, and nobody is answered */
     answer(l, &peer, m, now);
     return true;

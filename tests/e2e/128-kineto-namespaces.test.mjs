@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import test from 'node:test';
-import { assertNobodyDied, clients, dropped, producers, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, clients, dropped, producers, python, serveKineto, until } from './lib/kineto.mjs';
 import { traced } from './lib/kineto_late.mjs';
 
 const CONTAINER = ['unshare', '--net', '--pid', '--fork', '--mount-proc', '--kill-child'];
@@ -93,5 +93,41 @@ test('without the directory a container does not find the service, and lives', {
   const c = clients(t, server, { 'run-ms': 1500 }, CONTAINER);
   await c.ended;
   assert.deepEqual((await server.get('/producers')).json().items, []);
+  assertNobodyDied(c);
+});
+
+// Binds the path of a process in a mount namespace where that is its own, and asks from there as another user.
+const AS_SOMEBODY = `
+import ctypes, os, socket, struct, sys
+dir, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+theirs = next(f for f in os.listdir(dir) if f.startswith('dynoconfigclient'))
+libc = ctypes.CDLL(None, use_errno=True)
+real = os.open(dir, os.O_PATH)
+if libc.unshare(0x20000) or libc.mount(b'none', b'/', None, 0x44000, None) or libc.mount(b'none', dir.encode(), b'tmpfs', 0, b'mode=1777'):
+    sys.exit('no namespaces')
+os.setgroups([]); os.setresgid(65532, 65532, 65532); os.setresuid(65532, 65532, 65532)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(dir + '/' + theirs)
+body = struct.pack('<iiqi', 2, 1, 0, 1)
+for i in range(times):
+    s.sendto(struct.pack('<Q', len(body)) + b'req'.ljust(32, b'\\0') + body, '/proc/self/fd/%d/%s' % (real, name))
+`;
+const BAD = 'traceplane_kineto_datagrams_total\\{answer="none-bad"\\}';
+
+test('who asks from the path of another user gets him no answer, and does not take his place', { skip: cannot }, async (t) => {
+  const dir = sharedDirectory(t);
+  fs.chmodSync(dir, 0o1777);
+  const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
+  const c = clients(t, server, { 'socket-dir': dir, 'interval-ms': 500 });
+  const [victim] = await producers(server, 1);
+  const bad = await server.metric(BAD);
+  await python(AS_SOMEBODY, [dir, server.kineto.name, 5]);
+  await until('it is counted', async () => (await server.metric(BAD)) >= bad + 5);
+  assert.match(server.log, /kineto-not-answered.*no socket of its user.*uid=65532/);
+  const polls = c.of('poll').length;
+  await until('the other goes on', () => c.of('poll').length > polls + 2);
+  assert.deepEqual((await producers(server, 1)).map((p) => [p.id, p.pid]), [[victim.id, victim.pid]]);
+  const end = await traced(server, QUICK, [c]);
+  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
   assertNobodyDied(c);
 });

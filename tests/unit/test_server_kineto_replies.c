@@ -71,7 +71,9 @@ static int open_client(struct place *p, uint32_t listener, struct tp_kineto_peer
     n += listener == 0 ? 2 : 1;
     assert_int_equal(bind(fd, (struct sockaddr *)&a, (socklen_t)head + (socklen_t)n),
                      0);
-    *peer = (struct tp_kineto_peer){.listener = listener, .address_bytes = (uint8_t)n};
+    *peer = (struct tp_kineto_peer){.listener = listener,
+                                    .address_bytes = (uint8_t)n,
+                                    .uid = geteuid()};
     memcpy(peer->address, a.sun_path, (size_t)n);
     return fd;
 }
@@ -265,6 +267,28 @@ static void test_another_one_with_the_same_address_is_answered_at_once(void **st
     close(client);
 }
 
+/* Its socket is not used for another user who asks from the same path. */
+static void test_the_socket_of_a_process_is_its_users(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer, other;
+    int client = open_client(p, 1, &peer);
+
+    assert_false(tp_kineto_replies_has(p->replies, &peer));
+    assert_int_equal(say(p, &peer, true, 1), TP_KINETO_SENT);
+    assert_true(tp_kineto_replies_has(p->replies, &peer));
+    expect_read(client);
+    other = peer;
+    other.uid++;
+    assert_false(tp_kineto_replies_has(p->replies, &other));
+    for (int is_known = 0; is_known < 2; is_known++)
+        assert_int_not_equal(say(p, &other, is_known, 1), TP_KINETO_SENT);
+    assert_int_equal(recv(client, &(char){0}, 1, 0), -1);
+    assert_true(tp_kineto_replies_has(p->replies, &peer));
+    assert_int_equal(tp_kineto_replies_count(p->replies), 1);
+    close(client);
+}
+
 static void test_what_is_not_used_is_closed(void **state)
 {
     struct place *p = *state;
@@ -321,6 +345,7 @@ int main(void)
         TEST(test_without_descriptors_all_are_answered),
         TEST(test_one_that_has_ended_is_gone_and_its_socket_too),
         TEST(test_another_one_with_the_same_address_is_answered_at_once),
+        TEST(test_the_socket_of_a_process_is_its_users),
         TEST(test_what_is_not_used_is_closed),
         TEST(test_an_answer_is_sent_whatever_allocation_fails),
     };

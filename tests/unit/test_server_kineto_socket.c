@@ -75,6 +75,7 @@ static int open_client(const char *dir, const char *name, struct tp_kineto_peer 
     assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
     memset(peer, 0, sizeof(*peer));
     peer->listener = *dir != '\0';
+    peer->uid = geteuid();
     peer->address_bytes =
         (uint8_t)(len - (socklen_t)offsetof(struct sockaddr_un, sun_path));
     memcpy(peer->address, a.sun_path, peer->address_bytes);
@@ -298,11 +299,13 @@ static void test_a_name_of_something_else_is_not_taken(void **state)
     free(file);
 }
 
-static void count_misfit(void *arg, const char *dir, const struct tp_kineto_peer *peer)
+static void count_misfit(void *arg, const char *why, const char *dir,
+                         const struct tp_kineto_peer *peer)
 {
     unsigned *n = arg;
 
-    assert_string_equal(dir, "");
+    assert_non_null(
+        strstr(why, *dir == '\0' ? "from a path" : "no socket of its user"));
     assert_int_equal(peer->pid, 7);
     (*n)++;
 }
@@ -318,6 +321,32 @@ static void test_who_is_not_answered_is_told_a_few_times(void **state)
     for (int i = 0; i < TP_KINETO_MISFITS_MAX + 5; i++)
         assert_false(tp_kineto_socket_fits(&p->named, &peer));
     assert_int_equal(n, TP_KINETO_MISFITS_MAX);
+}
+
+/* In a mount namespace of its own a process can have any path, and here that leads to a
+ * socket of somebody else. */
+static void test_a_socket_of_another_user_is_not_answered(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+    int client = open_client(p->dir, "dynoconfigclient-x", &peer);
+    unsigned n = 0;
+    struct tp_kineto_misfit misfit = {.tell = count_misfit, .arg = &n};
+
+    p->in_dir.misfit = &misfit;
+    peer.pid = 7;
+    assert_true(tp_kineto_socket_is_of(&p->in_dir, &peer));
+    peer.uid++;
+    assert_true(tp_kineto_socket_fits(&p->in_dir, &peer));
+    assert_int_equal(n, 0);
+    assert_false(tp_kineto_socket_is_of(&p->in_dir, &peer));
+    assert_int_equal(n, 1);
+    assert_int_equal(tp_kineto_reply_open(&p->in_dir, &peer), -1);
+    assert_int_equal(errno, EADDRNOTAVAIL);
+    assert_int_equal(tp_kineto_socket_send(&p->in_dir, &peer, "x", 1), -1);
+    assert_int_equal(errno, EADDRNOTAVAIL);
+    assert_int_equal(recv(client, &(char){0}, 1, MSG_DONTWAIT), -1);
+    close(client);
 }
 
 /* libkineto compares the text of the directory, so that is what it gets back. */
@@ -425,6 +454,7 @@ int main(void)
         TEST(test_a_path_that_leads_to_another_socket_is_not_answered),
         TEST(test_a_name_of_something_else_is_not_taken),
         TEST(test_who_is_not_answered_is_told_a_few_times),
+        TEST(test_a_socket_of_another_user_is_not_answered),
         TEST(test_a_directory_may_have_slashes_or_its_real_name),
         TEST(test_litter_is_removed_in_small_steps_and_nothing_else),
     };
