@@ -255,6 +255,7 @@ void tp_kineto_draw_key(struct tp_member *m)
     for (size_t i = 0; i < sizeof(bytes); i++)
         snprintf(m->folder_key + 2 * i, 3, "%02x", bytes[i]);
     m->is_dirty = m->trace->has_member_news = true;
+    m->trace->news_ns = 0;
 }
 
 void tp_kineto_folder(const struct tp_member *m, char *out)

@@ -29,7 +29,8 @@
 static void change(struct tp_member *m)
 {
     m->is_dirty = true;
-    m->trace->has_member_news = true; /* the next tick writes it */
+    m->trace->has_member_news = true;
+    m->trace->news_ns = 0; /* the next tick writes it */
     tp_life_touch(m->trace);
 }
 

@@ -85,6 +85,7 @@ static void move_start(struct tp_trace *t, struct tp_now now)
                  "the service restarted: its start was moved");
         m->is_dirty = true;
         t->has_member_news = true;
+        t->news_ns = 0;
     }
 }
 

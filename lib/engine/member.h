@@ -76,6 +76,7 @@ struct tp_member {
     uint32_t uid;                                /* who may have written its file */
     char folder_key[TP_KINETO_FOLDER_KEY_BYTES]; /* secret; "" = its folder has none */
     bool is_dirty;                               /* differs from its row */
+    bool is_only_listed; /* has no row of its own yet: persist.h */
     struct tp_kineto_part kineto;
 };
 

@@ -226,7 +226,7 @@ int tp_persist_trace_rows(struct tp_engine *e, struct tp_trace *t, struct tp_now
     int rc = put_move_rows(e, t, now, err);
 
     for (size_t i = 0; i < t->n_members && rc == TP_OK; i++) {
-        if (t->members[i]->is_dirty)
+        if (t->members[i]->is_dirty || t->members[i]->is_only_listed)
             rc = put_member(e, t->members[i], err);
     }
     return rc == TP_OK ? drop_list(e, t, err) : rc;
@@ -262,7 +262,9 @@ void tp_persist_new_trace_done(struct tp_trace *t, struct tp_now now)
         tp_persist_trace_done(t);
         return;
     }
-    tp_session_history(&t->session, &t->n_moves_stored);
+    tp_persist_trace_done(t);
+    for (size_t i = 0; i < t->n_members; i++)
+        t->members[i]->is_only_listed = true;
     t->is_listed = t->has_member_news = true;
     t->news_ns = now.mono_ns + LISTED_NS;
 }
@@ -272,7 +274,7 @@ void tp_persist_trace_done(struct tp_trace *t)
     t->is_listed = false;
     tp_session_history(&t->session, &t->n_moves_stored);
     for (size_t i = 0; i < t->n_members; i++)
-        t->members[i]->is_dirty = false;
+        t->members[i]->is_dirty = t->members[i]->is_only_listed = false;
     t->has_member_news = false;
 }
 
@@ -289,31 +291,53 @@ int tp_persist_move(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
     return rc;
 }
 
+/* Members on their way to rows of their own. */
+struct part {
+    struct tp_member *members[TP_PERSIST_MEMBERS_MAX];
+    size_t n;
+    bool is_all; /* no other has to be written */
+};
+
+/* Put those who differ from their rows, or those who have none; as many as fit. */
+static int put_part(struct tp_engine *e, const struct tp_trace *t, bool is_news,
+                    struct part *part, struct tp_err *err)
+{
+    int rc = TP_OK;
+
+    for (size_t i = 0; i < t->n_members && rc == TP_OK && part->is_all; i++) {
+        struct tp_member *m = t->members[i];
+
+        if (is_news ? !m->is_dirty : m->is_dirty || !m->is_only_listed)
+            continue;
+        part->is_all = part->n < TP_PERSIST_MEMBERS_MAX;
+        if (part->is_all)
+            rc = put_member(e, part->members[part->n++] = m, err);
+    }
+    return rc;
+}
+
 int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *err)
 {
-    struct tp_member *written[TP_PERSIST_MEMBERS_MAX];
-    size_t n = 0;
-    bool is_all = true;
+    struct part part = {.is_all = true};
     int rc = tp_persist_begin(e, err);
 
     if (rc != TP_OK)
         return rc;
-    for (size_t i = 0; i < t->n_members && rc == TP_OK && is_all; i++) {
-        if (!t->members[i]->is_dirty)
-            continue;
-        is_all = n < TP_PERSIST_MEMBERS_MAX;
-        if (is_all)
-            rc = put_member(e, written[n++] = t->members[i], err);
-    }
-    if (rc == TP_OK && is_all)
+    rc = put_part(e, t, true, &part, err);
+    if (rc == TP_OK)
+        rc = put_part(e, t, false, &part, err);
+    if (rc == TP_OK && part.is_all)
         rc = drop_list(e, t, err);
     rc = tp_persist_end(e, rc, err);
     if (rc != TP_OK)
         return rc;
-    t->is_listed = t->is_listed && !is_all;
-    while (n > 0)
-        written[--n]->is_dirty = false;
-    t->has_member_news = !is_all;
+    t->is_listed = t->is_listed && !part.is_all;
+    while (part.n > 0) {
+        struct tp_member *m = part.members[--part.n];
+
+        m->is_dirty = m->is_only_listed = false;
+    }
+    t->has_member_news = !part.is_all;
     return TP_OK;
 }
 

@@ -349,8 +349,7 @@ static void test_a_list_that_was_dropped_or_not_put_has_no_rows(void **state)
     assert_int_equal(n, 0);
 }
 
-static int expect_no_key(const struct tp_row_member *row, struct tp_err *err,
-                          void *arg)
+static int expect_no_key(const struct tp_row_member *row, struct tp_err *err, void *arg)
 {
     (void)err;
     assert_true(tp_str_is(row->folder_key, ""));
