@@ -68,6 +68,8 @@ int main(int argc, char **argv)
         {"instant_1_int", instant_1_int}, {"slice", slice}, {"slice_1_int", slice_1_int}};
     int n_threads = argc > 2 ? atoi(argv[2]) : 1;
     n_events = (uint32_t)strtoul(argv[1], NULL, 10);
+    if (!lttng_ust_tracepoint_enabled(bench, mark) || !lttng_ust_tracepoint_enabled(bench, mark_1) ||
+        !lttng_ust_tracepoint_enabled(bench, end)) return 3;
     for (int k = 0; k < 4; k++) {
         pthread_t threads[16];
         double spent = 0;
@@ -92,10 +94,11 @@ def median_of(runs):
 
 
 class Lttng:
-    """A session of LTTng with the provider enabled, of a daemon of its own. `figures` is None when it is not there."""
+    """A session of LTTng with the provider enabled, of a daemon of its own. `work` is None, and `why` says why, when there is none."""
 
     def __init__(self):
         self.work = None
+        self.why = "lttng-tools and liblttng-ust-dev are not installed (deploy/install-deps bench)"
         tools = all(shutil.which(name) for name in ("lttng", "lttng-sessiond", "pkg-config", "gcc"))
         if not tools or subprocess.run(["pkg-config", "--exists", "lttng-ust"], check=False).returncode != 0:
             return
@@ -111,8 +114,9 @@ class Lttng:
         self.pid_file = os.path.join(self.work, "pid")
         if subprocess.run(["lttng-sessiond", "--no-kernel", "--daemonize", "--pidfile", self.pid_file], env=self.env,
                           capture_output=True, check=False).returncode != 0:
-            shutil.rmtree(self.work)  # somebody else's daemon is running
+            shutil.rmtree(self.work)
             self.work = None
+            self.why = "lttng-sessiond does not start: is one running?"
             return
         self.lttng("create", "bench", "--output", os.path.join(self.work, "out"))
         self.lttng("enable-channel", "-u", "wide", "--subbuf-size=16M", "--num-subbuf=8")
@@ -126,7 +130,12 @@ class Lttng:
             raise RuntimeError(done.stderr + done.stdout)
 
     def figures(self, events, threads):
-        return figures([os.path.join(self.work, "program"), str(events), str(threads)], self.env)
+        """Those of a run; None, and `why`, when it records nothing."""
+        try:
+            return figures([os.path.join(self.work, "program"), str(events), str(threads)], self.env)
+        except subprocess.CalledProcessError as e:
+            self.why = "its tracepoints are not enabled" if e.returncode == 3 else f"its program ended with {e.returncode}"
+            return None
 
     def stop(self):
         if self.work is None:
@@ -147,7 +156,8 @@ def run(tool, report):
                 ours.append(figures([tool("micro_emit"), str(EVENTS), str(threads)]))
                 if lttng.work is not None:
                     theirs.append(lttng.figures(EVENTS // 10, threads))
-            tell(report, threads, median_of(ours), median_of(theirs) if theirs else None)
+            recorded = theirs and None not in theirs
+            tell(report, threads, median_of(ours), median_of(theirs) if recorded else None, lttng.why)
     finally:
         lttng.stop()
 
@@ -175,14 +185,14 @@ def run_post(tool, report, report_counts, adds_up, service):
     report_counts("emit.post_exact", "emitted = stored = sent, before and after the seal, nothing dropped", exact)
 
 
-def tell(report, threads, us, lttng):
+def tell(report, threads, us, lttng, why_not):
     of = f"emit.{threads}."
     off = max(us[name] for name in us if name.startswith("off_") and name != "off_empty") - us["off_empty"]
     argument = us["argument"]
     agent = us["slice_1_int_agent"]
     report(of + "off", f"{max(off, 0):.2f} ns above an empty loop ({us['off_empty']:.2f} ns), {threads} thread(s)", off,
            1, True)
-    report(of + "instant", f"{us['instant']:.1f} ns, CPU time of the thread", us["instant"], 16, True)
+    report(of + "instant", f"{us['instant']:.1f} ns, CPU time of the thread, of which the clock is {us['read_clock']:.1f}", us["instant"], 16, True)
     report(of + "slice", f"{us['slice']:.1f} ns, begin and end, of which the clock is {2 * us['read_clock']:.1f}",
            us["slice"], 30, True)
     report(of + "argument", f"{max(argument, 0):.1f} ns an integer argument", argument, 6, True)
@@ -190,7 +200,7 @@ def tell(report, threads, us, lttng):
            f"{us['slice_1_int_size']:.0f} bytes a slice (without the post)", agent, 60, True)
     report(of + "exact", "events kept = events emitted: yes (micro_emit fails otherwise)")
     if lttng is None:
-        report(of + "lttng", "not measured: lttng-tools and liblttng-ust-dev are not installed (deploy/install-deps bench)")
+        report(of + "lttng", f"not measured: {why_not}")
         return
     for kind in ("instant", "instant_1_int", "slice", "slice_1_int"):
         ratio = lttng[kind] / us[kind]
