@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -45,6 +46,11 @@ static uint64_t read_clock(clockid_t id)
 
     clock_gettime(id, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t tp_ticks_monotonic(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
 }
 
 /* Leaf 0x80000007: EDX bit 8 is "invariant TSC". */
@@ -99,7 +105,7 @@ static struct moment read_moment(void)
 
     for (int i = 0; i < READINGS; i++) {
         uint64_t before = tp_ticks_now();
-        uint64_t mono_ns = read_clock(CLOCK_MONOTONIC);
+        uint64_t mono_ns = tp_ticks_monotonic();
         uint64_t after = tp_ticks_now();
 
         if (after - before < shortest) {

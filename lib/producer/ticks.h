@@ -14,7 +14,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -29,17 +28,18 @@ struct tp_ticks_line {
 /* Whether ticks are those of the counter. Set once, by tp_ticks_init(). */
 extern bool tp_ticks_are_tsc;
 
+/* CLOCK_MONOTONIC in nanoseconds. Not inline: its buffer would give each function that
+ * records a frame, and a canary to look after. */
+uint64_t tp_ticks_monotonic(void);
+
 /* The present tick. Only after tp_ticks_init(). */
 static inline uint64_t tp_ticks_now(void)
 {
-    struct timespec t;
-
 #if defined(__x86_64__)
     if (__builtin_expect(tp_ticks_are_tsc, 1))
         return __rdtsc();
 #endif
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return tp_ticks_monotonic();
 }
 
 /* What a tick is in nanoseconds since 1970. */
