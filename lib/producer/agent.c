@@ -52,14 +52,17 @@ int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
                                 .token = settings->token};
     struct tp_agent *a = calloc(1, sizeof(*a));
     pthread_condattr_t monotonic;
+    int rc;
 
     if (a == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for a client");
     a->stats = calloc(1, sizeof(*a->stats));
-    if (a->stats == NULL || tp_link_new(&opts, &a->link, err) != TP_OK) {
+    rc = a->stats == NULL ? tp_fail(err, TP_ENOMEM, "no memory for a client")
+                          : tp_link_new(&opts, &a->link, err);
+    if (rc != TP_OK) {
         free(a->stats);
         free(a);
-        return tp_fail(err, TP_ENOMEM, "no memory for a client");
+        return rc;
     }
     a->settings = *settings;
     memset(settings, 0, sizeof(*settings));
