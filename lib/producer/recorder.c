@@ -33,18 +33,22 @@ static uint64_t new_number(void)
     return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
 }
 
-static int check_sizes(const struct tp_ring_owner *owner, struct tp_err *err)
+/* What is asked of the rings, with the defaults. */
+static int read_sizes(const struct tp_recorder_opts *opts, struct tp_ring_owner *owner,
+                      struct tp_err *err)
 {
-    size_t n = owner->ring_bytes;
+    size_t n = opts->ring_bytes != 0 ? opts->ring_bytes : RING_BYTES_DEFAULT;
+    size_t all = opts->rings_bytes_max != 0 ? opts->rings_bytes_max : ALL_BYTES_DEFAULT;
 
     if (n < TP_RING_BYTES_MIN || n > TP_RING_BYTES_MAX || (n & (n - 1)) != 0)
         return tp_fail(err, TP_EINVAL,
                        "a ring of %zu bytes is not a power of two from %zu to %zu", n,
                        TP_RING_BYTES_MIN, TP_RING_BYTES_MAX);
-    if (owner->all_bytes_max < n)
+    if (all < n)
         return tp_fail(err, TP_EINVAL,
-                       "%zu bytes for all rings are less than the %zu of one",
-                       owner->all_bytes_max, n);
+                       "%zu bytes for all rings are less than the %zu of one", all, n);
+    owner->ring_bytes = n;
+    owner->all_bytes_max = all;
     return TP_OK;
 }
 
@@ -68,32 +72,10 @@ static void delist(struct tp_recorder *r)
     pthread_mutex_unlock(&list_lock);
 }
 
-int tp_recorder_new(const struct tp_recorder_opts *opts, struct tp_recorder **out,
-                    struct tp_err *err)
+/* Take in what is asked, and record nothing. */
+static void begin_idle(struct tp_recorder *r, const struct tp_recorder_opts *opts)
 {
-    static const struct tp_recorder_opts defaults;
-    struct tp_ring_owner owner = {.recorder_id = new_number()};
-    struct tp_recorder *r = NULL;
-    int rc;
-
-    if (opts == NULL)
-        opts = &defaults;
-    owner.ring_bytes = opts->ring_bytes != 0 ? opts->ring_bytes : RING_BYTES_DEFAULT;
-    owner.all_bytes_max = opts->rings_bytes_max != 0 ? opts->rings_bytes_max
-                                                     : ALL_BYTES_DEFAULT;
-    rc = check_sizes(&owner, err);
-    if (rc != TP_OK)
-        return rc;
-    r = calloc(1, sizeof(*r));
-    if (r == NULL)
-        return tp_fail(err, TP_ENOMEM, "no memory for a client");
-    rc = tp_registry_new(NULL, &r->registry, err);
-    if (rc == TP_OK)
-        rc = tp_batch_new(&r->batch, err);
-    if (rc != TP_OK)
-        goto fail;
     tp_lock_init(&r->control);
-    r->owner = owner;
     r->block_ns = opts->block_ns;
     r->takes_late = opts->takes_late;
     r->wake = opts->wake;
@@ -105,6 +87,31 @@ int tp_recorder_new(const struct tp_recorder_opts *opts, struct tp_recorder **ou
     r->session = new_number();
     tp_ticks_init();
     r->line = *tp_ticks_line();
+}
+
+int tp_recorder_new(const struct tp_recorder_opts *opts, struct tp_recorder **out,
+                    struct tp_err *err)
+{
+    static const struct tp_recorder_opts defaults;
+    struct tp_ring_owner owner = {.recorder_id = new_number()};
+    struct tp_recorder *r;
+    int rc;
+
+    if (opts == NULL)
+        opts = &defaults;
+    rc = read_sizes(opts, &owner, err);
+    if (rc != TP_OK)
+        return rc;
+    r = calloc(1, sizeof(*r));
+    if (r == NULL)
+        return tp_fail(err, TP_ENOMEM, "no memory for a client");
+    rc = tp_registry_new(NULL, &r->registry, err);
+    if (rc == TP_OK)
+        rc = tp_batch_new(&r->batch, err);
+    if (rc != TP_OK)
+        goto fail;
+    r->owner = owner;
+    begin_idle(r, opts);
     enlist(r);
 
     *out = r;
