@@ -4,8 +4,8 @@
  * It registers types and producer, obeys the service's commands, drains the rings and
  * posts what they held. It touches rings only through recorder.h and drain.h. client.c
  * ties the two together: tp_open(), tp_close(), tp_flush(), tp_get_stats(), and what
- * happens at fork and exit. A new type or step in record.c needs no more than
- * tp_agent_wake(). Functions from any thread unless they say otherwise.
+ * happens at fork and exit. A new type or step needs no more than tp_agent_wake().
+ * Functions from any thread unless they say otherwise.
  *
  *     tp_agent_new --> tp_agent_start --> ... --> tp_agent_stop --> tp_agent_free
  */

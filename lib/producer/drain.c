@@ -166,7 +166,7 @@ static inline uint64_t read_open(const uint64_t *from)
 /*
  * Copy the open slice number `i` from the bottom, as a record that has no end.
  *
- * Returns whether there is one. See record.c for why it is read as it was.
+ * Returns whether there is one. See slices.c for why it is read as it was.
  */
 static bool copy_open(const struct tp_ring *g, unsigned i, uint64_t *copy)
 {

@@ -30,6 +30,10 @@
 
 #include "producer/ticks.h"
 
+/* For what a recording thread seldom meets, and for the functions that it runs then. */
+#define TP_RARE(x) __builtin_expect((x) != 0, 0)
+#define TP_RARELY __attribute__((noinline, cold))
+
 /*
  * A record is words of 64 bits:
  *

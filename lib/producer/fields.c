@@ -1,0 +1,60 @@
+#include "producer/fields.h"
+
+#include "base/utf8.h"
+
+#define COPY_BYTES_MAX 1023u
+
+static uint32_t copied_bytes(const struct tp_field *f)
+{
+    return f->value.s == NULL ? 0 : (uint32_t)strnlen(f->value.s, COPY_BYTES_MAX);
+}
+
+unsigned tp_fields_words_of_copies(struct tp_fields fields)
+{
+    unsigned n = 0;
+
+    if (fields.n > TP_FIELDS_MAX)
+        return TP_FIELDS_TOO_LARGE;
+    for (size_t i = 0; i < fields.n; i++)
+        n += tp_fields_is_copied(&fields.items[i])
+                 ? 2 + copied_bytes(&fields.items[i]) / 8
+                 : 2 - tp_fields_is_small(&fields.items[i]);
+    return n <= TP_RECORD_WORDS_MAX - 4 ? n : TP_FIELDS_TOO_LARGE;
+}
+
+/* The last word of a text holds its NUL: a text of n bytes takes n / 8 + 1 words. */
+void tp_fields_put_copies(uint64_t *p, struct tp_fields fields)
+{
+    for (size_t i = 0; i < fields.n; i++) {
+        const struct tp_field *f = &fields.items[i];
+        uint32_t bytes;
+
+        if (!tp_fields_is_copied(f)) {
+            const struct tp_field_words w = tp_fields_of(f);
+
+            p[0] = w.first;
+            if (w.n == 2)
+                p[1] = w.second;
+            p += w.n;
+            continue;
+        }
+        bytes = copied_bytes(f);
+        *p++ = tp_fields_key(f) | (uint64_t)TP_FIELD_COPY << 32 |
+               (uint64_t)(bytes / 8 + 1) << 40;
+        p[bytes / 8] = 0;
+        if (bytes > 0)
+            memcpy(p, f->value.s, bytes);
+        p += bytes / 8 + 1;
+    }
+}
+
+struct tp_str tp_fields_text(const uint64_t *w, size_t max_bytes)
+{
+    const char *s = (const char *)(w + 1);
+
+    if (TP_RECORD_FIELD_KIND(*w) == TP_FIELD_TEXT)
+        memcpy(&s, w + 1, sizeof(s));
+    if (s == NULL)
+        return (struct tp_str){"", 0};
+    return tp_utf8_cut((struct tp_str){s, strnlen(s, max_bytes + 1)}, max_bytes);
+}

@@ -1,0 +1,88 @@
+#include "producer/room.h"
+
+#include <time.h>
+#include <traceplane/traceplane.h>
+
+#include "producer/ticks.h"
+
+#define WAIT_NS 20000 /* between two looks at a full ring */
+
+void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned type)
+{
+    uint64_t now = tp_ticks_now();
+
+    if ((type & TP_ROOM_OWN_TIME) != 0 ||
+        (now >= atomic_load_explicit(&r->start_ticks, memory_order_relaxed) &&
+         now <= atomic_load_explicit(&r->stop_ticks, memory_order_relaxed)))
+        tp_ring_count(g, cause, type & 255);
+}
+
+struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type)
+{
+    uint64_t session = atomic_load_explicit(&r->session, memory_order_relaxed);
+    struct tp_ring *g = tp_rings_of_thread(&r->owner);
+
+    if (g != NULL &&
+        (atomic_load_explicit(&g->session, memory_order_relaxed) == session ||
+         tp_ring_enter(g, session))) {
+        tp_ring_here = g;
+        return g;
+    }
+    atomic_fetch_add_explicit(&r->lost[type], 1, memory_order_relaxed);
+    tp_recorder_wake(r);
+    return NULL;
+}
+
+struct tp_ring *tp_room_enter_again(struct tp_recorder *r)
+{
+    uint64_t session = atomic_load_explicit(&r->session, memory_order_relaxed);
+    struct tp_ring *g = tp_rings_held(&r->owner);
+
+    if (g == NULL || atomic_load_explicit(&g->session, memory_order_relaxed) != session)
+        return NULL;
+    tp_ring_here = g;
+    return g;
+}
+
+/* Wait a moment for the agent. Returns false when the wait is over: it has lasted
+ * block_ns, or the recording has stopped. */
+static bool wait_a_moment(const struct tp_recorder *r, unsigned type, uint64_t *begin)
+{
+    const struct timespec pause = {0, WAIT_NS};
+    struct timespec t;
+    uint64_t now;
+
+    if (r->block_ns == 0 || !tp_enabled(&r->client, type))
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    if (*begin == 0)
+        *begin = now;
+    if (now - *begin >= r->block_ns)
+        return false;
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    return true;
+}
+
+bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
+                  unsigned type)
+{
+    uint64_t capacity = g->mask + 1;
+    uint64_t begin = 0;
+
+    do {
+        uint64_t tail = atomic_load_explicit(&g->tail, memory_order_acquire);
+
+        if (after - tail <= capacity / 2) {
+            g->limit = tail + capacity / 2;
+            return true;
+        }
+        tp_recorder_wake(r);
+        if (after - tail < capacity) {
+            g->limit = tail + capacity - 1;
+            return true;
+        }
+    } while (wait_a_moment(r, type, &begin));
+    tp_room_drop(r, g, TP_RING_DROP_FULL, type);
+    return false;
+}

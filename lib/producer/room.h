@@ -1,0 +1,87 @@
+/*
+ * room.h - the ring of a recording thread, and room in it for a record.
+ *
+ *     tp_room_ring --> tp_room_reserve --> the words of the record --> tp_room_commit
+ *
+ * On x86 none of the atomic accesses here costs more than a plain one. What is rare is
+ * out of line. Private to the library; functions for the thread that records.
+ */
+#ifndef TP_PRODUCER_ROOM_H
+#define TP_PRODUCER_ROOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "producer/recorder_state.h"
+#include "producer/ring.h"
+
+#define TP_ROOM_OWN_TIME 256u   /* beside a type: the program says when the event was */
+#define TP_ROOM_AHEAD_WORDS 64u /* before head memory is fetched: eight lines */
+
+/* Count an event that is not kept, unless it is before the start of the trace or after
+ * its stop. type  may have TP_ROOM_OWN_TIME. */
+TP_RARELY void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause,
+                            unsigned type);
+
+/* The rare ways of the next two. */
+TP_RARELY struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type);
+TP_RARELY struct tp_ring *tp_room_enter_again(struct tp_recorder *r);
+
+/* The ring of the thread for the session at hand. NULL: there is none, and the event,
+ * of that type, is counted as dropped. */
+static inline struct tp_ring *tp_room_ring(struct tp_recorder *r, unsigned type)
+{
+    struct tp_ring *g = tp_ring_here;
+
+    if (TP_RARE(atomic_load_explicit(&g->session, memory_order_relaxed) !=
+                atomic_load_explicit(&r->session, memory_order_relaxed)))
+        return tp_room_enter(r, type);
+    return g;
+}
+
+/* For what only goes on with an open slice: the ring if the thread is in the session,
+ * or NULL. */
+static inline struct tp_ring *tp_room_ring_held(struct tp_recorder *r)
+{
+    struct tp_ring *g = tp_ring_here;
+
+    if (TP_RARE(atomic_load_explicit(&g->session, memory_order_relaxed) !=
+                atomic_load_explicit(&r->session, memory_order_relaxed)))
+        return tp_room_enter_again(r);
+    return g;
+}
+
+/* Head is past the limit: look where tail is, wake the agent, and wait if that is asked
+ * for. Returns whether there is room up to `after` and for the word behind it, which
+ * tp_fields_put() may write. */
+TP_RARELY bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
+                            unsigned type);
+
+/*
+ * Room for a record of n words.
+ *
+ * type   may have TP_ROOM_OWN_TIME.
+ * after  set: what to give to tp_room_commit().
+ *
+ * Returns NULL when there is none; then the event is counted as dropped.
+ */
+static inline uint64_t *tp_room_reserve(struct tp_recorder *r, struct tp_ring *g,
+                                        unsigned n, unsigned type, uint64_t *after)
+{
+    uint64_t head = atomic_load_explicit(&g->head, memory_order_relaxed);
+
+    *after = tp_ring_after(g, head, n);
+    if (TP_RARE(*after > g->limit) && !tp_room_find(r, g, *after, type))
+        return NULL;
+    tp_ring_fetch(g, head + TP_ROOM_AHEAD_WORDS);
+    return g->words + (head & g->mask);
+}
+
+/* Give the record to the agent. */
+static inline void tp_room_commit(struct tp_ring *g, uint64_t after)
+{
+    atomic_store_explicit(&g->head, after, memory_order_release);
+}
+
+#endif
