@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "server/kineto_way.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define HOME_MODE 0711 /* others go through it, and neither list nor write */
@@ -25,24 +26,6 @@ static int make_home(const char *path, struct tp_err *err)
     if (mkdir(path, HOME_MODE) == 0 || errno == EEXIST)
         return TP_OK;
     return tp_fail(err, TP_EIO, "cannot make '%.200s': %m", path);
-}
-
-/* Who may rename what is in the directory above could put another folder, or a link, in
- * the place of ours, and a process would write where that leads. */
-static int check_above(const char *path, struct tp_err *err)
-{
-    struct stat st;
-
-    if (lstat(path, &st) != 0)
-        return tp_fail(err, TP_EIO, "cannot look at '%.200s': %m", path);
-    if (!S_ISDIR(st.st_mode))
-        return tp_fail(err, TP_EDENIED, "'%.200s' is no directory", path);
-    if (st.st_uid != geteuid() && st.st_uid != 0)
-        return tp_fail(err, TP_EDENIED, "'%.200s' belongs to user %u", path,
-                       (unsigned)st.st_uid);
-    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (st.st_mode & S_ISVTX) == 0)
-        return tp_fail(err, TP_EDENIED, "'%.200s' may be written to by others", path);
-    return TP_OK;
 }
 
 /* Ours, and nobody else's to write in. */
@@ -97,8 +80,8 @@ int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err)
     snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
     if (above[0] != '\0' && access(above, F_OK) != 0)
         rc = make_home(above, err);
-    if (rc == TP_OK && above[0] != '\0')
-        rc = check_above(above, err);
+    if (rc == TP_OK)
+        rc = tp_kineto_way_check(above[0] == '\0' ? "/" : above, err);
     if (rc == TP_OK)
         rc = make_home(path, err);
     if (rc != TP_OK)

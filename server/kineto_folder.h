@@ -39,7 +39,7 @@ struct tp_kineto_found {
  * fd    set on success; the caller closes it.
  *
  * TP_EDENIED  it belongs to somebody else, is a link, others may write to it, or we may
- * not. TP_EIO.
+ * not; or somebody else could change the way to it (kineto_way.h). TP_EIO.
  */
 int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err);
 

@@ -92,20 +92,19 @@ static void test_a_home_that_is_a_link_is_refused(void **state)
     free(link);
 }
 
-/* Who owns what is above could put another folder, or a link, in the place of ours. */
-static void test_a_home_in_somebody_elses_folder_is_refused(void **state)
+/* Who owns what is above, one level or several, could put another folder, or a link, in
+ * the place of ours. */
+static void refuse_in_bad_folders(struct place *p, const char *below)
 {
     static const struct {
         mode_t mode;
         bool is_strange, is_good;
     } cases[] = {{0711, false, true},  {01777, false, true}, {0777, false, false},
                  {0770, false, false}, {0755, true, false},  {01777, true, false}};
-    struct place *p = *state;
     char *above = tmpdir_path(p->dir, "above");
-    char *home = tmpdir_path(above, "home");
+    char *parent = tmpdir_path(above, below);
+    char *home = tmpdir_path(parent, "home");
 
-    if (geteuid() != 0)
-        skip(); /* nobody else can be given a folder */
     assert_int_equal(mkdir(above, 0700), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tp_err err = {0};
@@ -115,16 +114,63 @@ static void test_a_home_in_somebody_elses_folder_is_refused(void **state)
         assert_int_equal(chmod(above, cases[i].mode), 0);
         rc = tp_kineto_home_open(home, &fd, &err);
         if (rc != (cases[i].is_good ? TP_OK : TP_EDENIED))
-            fail_msg("case %zu: %d, %s", i, rc, err.message);
+            fail_msg("case %zu below '%s': %d, %s", i, below, rc, err.message);
         if (rc == TP_OK)
             close(fd);
         rmdir(home);
+        rmdir(parent);
     }
-    assert_int_equal(rmdir(above), 0);
-    assert_int_equal(symlink(p->dir, above), 0);
-    assert_int_equal(tp_kineto_home_open(home, &p->fd, NULL), TP_EDENIED);
+    rmdir(above);
     free(home);
+    free(parent);
     free(above);
+}
+
+static void test_a_home_in_somebody_elses_folder_is_refused(void **state)
+{
+    struct place *p = *state;
+
+    if (geteuid() != 0)
+        skip(); /* nobody else can be given a folder */
+    refuse_in_bad_folders(p, ".");
+    refuse_in_bad_folders(p, "ours");
+}
+
+static void expect_link(const char *link, const char *to, bool is_strange, int code)
+{
+    char *home = tmpdir_path(link, "home");
+    struct tp_err err = {0};
+    int fd = -1, rc;
+
+    unlink(link);
+    assert_int_equal(symlink(to, link), 0);
+    if (is_strange)
+        assert_int_equal(lchown(link, 65534, 65534), 0);
+    rc = tp_kineto_home_open(home, &fd, &err);
+    if (rc != code)
+        fail_msg("to '%s': %d, %s", to, rc, err.message);
+    if (rc == TP_OK)
+        close(fd);
+    free(home);
+}
+
+/* A link of ours leads on, one of somebody else can lead anywhere tomorrow. */
+static void test_links_on_the_way_to_a_home_are_ours(void **state)
+{
+    struct place *p = *state;
+    char *link = tmpdir_path(p->dir, "link"), *inner = tmpdir_path(p->dir, "inner");
+
+    assert_int_equal(mkdir(inner, 0700), 0);
+    expect_link(link, p->dir, false, TP_OK);
+    expect_link(link, "./inner/../", false, TP_OK);
+    expect_link(link, "link", false, TP_EDENIED); /* and so on */
+    if (geteuid() == 0) {
+        expect_link(link, p->dir, true, TP_EDENIED);
+        assert_int_equal(chown(inner, 65534, 65534), 0);
+        expect_link(link, "./inner/../", false, TP_EDENIED);
+    }
+    free(inner);
+    free(link);
 }
 
 static void test_a_look_tells_begun_from_complete(void **state)
@@ -381,6 +427,7 @@ int main(void)
         TEST(test_nobody_else_may_write_into_the_home),
         TEST(test_a_home_that_is_a_link_is_refused),
         TEST(test_a_home_in_somebody_elses_folder_is_refused),
+        TEST(test_links_on_the_way_to_a_home_are_ours),
         TEST(test_a_look_tells_begun_from_complete),
         TEST(test_what_somebody_else_puts_there_is_not_seen),
         TEST(test_only_plain_files_of_the_process_are_opened),
