@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,30 @@ static void open_spares(struct tp_kineto_socket *s)
     }
 }
 
+/*
+ * Let all users send to the socket that was bound at path. Where others may write to
+ * the directory the path may lead elsewhere by now, to another thing of ours. So what
+ * is changed is what was looked at, a socket of ours without a second name. A mode that
+ * was set before bind(2) would be masked, and the mask is all threads'.
+ */
+static int let_all_send(const char *path, struct tp_err *err)
+{
+    int at = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = TP_OK;
+    char via[32];
+    struct stat st;
+
+    snprintf(via, sizeof(via), "/proc/self/fd/%d", at);
+    if (at < 0 || fstat(at, &st) != 0)
+        rc = tp_fail(err, TP_EIO, "cannot look at '%s': %m", path);
+    else if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
+        rc = tp_fail(err, TP_EIO, "'%s' was replaced by somebody", path);
+    else if (chmod(via, 0666) != 0)
+        rc = tp_fail(err, TP_EIO, "cannot set the mode of '%s': %m", path);
+    if (at >= 0)
+        close(at);
+    return rc;
+}
+
 int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
                           struct tp_kineto_socket *out, struct tp_err *err)
 {
@@ -185,9 +210,10 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
         unlink(a.sun_path); /* of one that was killed */
     if (bind(s.fd, (const struct sockaddr *)&a, len) != 0)
         rc = fail_bind(name, dir, &a, err);
-    else if (setsockopt(s.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
-             (*dir != '\0' && chmod(a.sun_path, 0666) != 0))
+    else if (setsockopt(s.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
         rc = tp_fail(err, TP_EIO, "cannot set up the Kineto socket '%s': %m", name);
+    else if (*dir != '\0')
+        rc = let_all_send(a.sun_path, err);
     if (rc != TP_OK) {
         close(s.fd);
         return rc;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -21,6 +22,19 @@
 #include "base/err.h"
 #include "server/kineto_socket.h"
 #include "support/tmpdir.h"
+
+/* What others do to the path right after it was made; NULL = nothing. */
+static void (*after_bind)(const char *path);
+
+/* In place of the library's. */
+int bind(int fd, const struct sockaddr *a, socklen_t len)
+{
+    int rc = (int)syscall(SYS_bind, fd, a, len);
+
+    if (after_bind != NULL)
+        after_bind(((const struct sockaddr_un *)(const void *)a)->sun_path);
+    return rc;
+}
 
 struct place {
     char *dir;
@@ -147,6 +161,58 @@ static void test_a_path_of_one_that_was_killed_is_taken_over(void **state)
     assert_int_equal(stat(path, &st), -1);
     p->in_dir.fd = -1;
     free(path);
+}
+
+static void replace_by_link(const char *path)
+{
+    char to[300];
+
+    snprintf(to, sizeof(to), "%s-precious", path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink(to, path), 0);
+}
+
+static void replace_by_name(const char *path)
+{
+    char from[300];
+
+    snprintf(from, sizeof(from), "%s-private", path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(link(from, path), 0);
+}
+
+/* A file, and a socket, of ours that others may not use. */
+static void test_only_the_socket_itself_is_opened_to_all(void **state)
+{
+    void (*const tricks[])(const char *) = {replace_by_link, replace_by_name};
+    struct place *p = *state;
+    char *file = tmpdir_path(p->dir, "n-precious");
+    char *private = tmpdir_path(p->dir, "n-private"), *path = tmpdir_path(p->dir, "n");
+    struct tp_kineto_peer peer;
+    int other = open_client(p->dir, "n-private", &peer);
+
+    tmpdir_write(p->dir, "n-precious", "x", 1);
+    assert_int_equal(chmod(file, 0600), 0);
+    assert_int_equal(chmod(private, 0600), 0);
+    for (int i = 0; i < 2; i++) {
+        struct tp_kineto_socket s;
+        struct tp_err err = {0};
+        struct stat st;
+        int rc;
+
+        after_bind = tricks[i];
+        rc = tp_kineto_socket_open("n", p->dir, 2, &s, &err);
+        after_bind = NULL;
+        if (rc != TP_EIO || strstr(err.message, "replaced") == NULL)
+            fail_msg("trick %d: %d, %s", i, rc, err.message);
+        assert_int_equal(stat(i == 0 ? file : private, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        unlink(path);
+    }
+    close(other);
+    free(path);
+    free(private);
+    free(file);
 }
 
 static void test_only_peers_of_the_same_kind_are_answered(void **state)
@@ -447,6 +513,7 @@ int main(void)
         TEST(test_what_cannot_be_a_name_or_a_directory_is_refused),
         TEST(test_a_name_that_is_taken_says_so),
         TEST(test_a_path_of_one_that_was_killed_is_taken_over),
+        TEST(test_only_the_socket_itself_is_opened_to_all),
         TEST(test_only_peers_of_the_same_kind_are_answered),
         TEST(test_an_answer_comes_from_a_bound_socket_of_the_kind),
         TEST(test_names_that_are_taken_keep_nobody_without_an_answer),
