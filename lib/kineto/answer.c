@@ -92,9 +92,10 @@ static void note_request(struct tp_kineto_table *t, struct tp_kineto_entry *e,
     tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_POLL);
 }
 
-/* What the type of a request says about where the process stands. */
+/* What the type of a request says about where the process stands. An order that it has
+ * not read yet is late, and was not dropped. */
 static void follow_type(struct tp_kineto_table *t, struct tp_kineto_entry *e,
-                        bool is_free, uint64_t now_ns)
+                        bool is_free, bool is_behind, uint64_t now_ns)
 {
     bool is_armed = e->seen.state == TP_KINETO_ARMED;
 
@@ -106,7 +107,8 @@ static void follow_type(struct tp_kineto_table *t, struct tp_kineto_entry *e,
     e->seen.tells_busy = e->seen.tells_busy || !is_free;
     if (!is_free) {
         tp_kineto_entry_move(e, TP_KINETO_BUSY);
-    } else if (is_armed && now_ns > e->begin_until_ns) {
+    } else if (is_armed && now_ns > e->begin_until_ns &&
+               !(is_behind && e->is_unconfirmed)) {
         tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_NEVER);
         tp_kineto_entry_move(e, TP_KINETO_IDLE);
     } else if (!is_armed) {
@@ -117,12 +119,14 @@ static void follow_type(struct tp_kineto_table *t, struct tp_kineto_entry *e,
 }
 
 /* The process reads the answer to its request before, and with it an order that was in
- * there: one poll late. To answer again would keep it late for ever. */
+ * there: one poll late. To answer again would keep it late for ever. It has caught up
+ * by this, unless a later look shows that more answers were waiting. */
 static struct tp_kineto_reply repair(struct tp_kineto_table *t,
                                      struct tp_kineto_entry *e, uint64_t now_ns)
 {
     e->seen.repairs++;
     t->stats.repairs++;
+    e->seen.rhythm.is_behind = false;
     if (e->is_unconfirmed && e->seen.state == TP_KINETO_ARMED) {
         e->seen.served_ns = now_ns;
         tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_LATE);
@@ -152,10 +156,13 @@ static struct tp_kineto_reply answer_request(struct tp_kineto_table *t,
                                              uint64_t unread_bytes, uint64_t now_ns)
 {
     bool is_free = (d->type & TP_KINETO_TYPE_ACTIVITIES) != 0;
+    /* It may have read the old answer before this side looks, so nothing unread now
+     * does not mean that it was in step. */
+    bool is_behind = unread_bytes > 0 || e->seen.rhythm.is_behind;
 
     note_request(t, e, d, now_ns);
-    follow_type(t, e, is_free, now_ns);
-    if (unread_bytes > 0)
+    follow_type(t, e, is_free, is_behind, now_ns);
+    if (is_behind)
         return repair(t, e, now_ns);
     e->is_unconfirmed = false;
     if (e->seen.has_order && now_ns > e->serve_until_ns) {
@@ -193,6 +200,30 @@ struct tp_kineto_reply tp_kineto_table_receive(struct tp_kineto_table *t,
     if (d.message == TP_KINETO_CONTEXT)
         return answer_context(t, e, &d);
     return answer_request(t, e, &d, unread_bytes, now_ns);
+}
+
+bool tp_kineto_table_unread(struct tp_kineto_table *t, uint64_t target,
+                            uint64_t unread_bytes, uint64_t looked_ns)
+{
+    struct tp_kineto_entry *e = tp_kineto_entry_by_id(t, target);
+    bool is_behind = unread_bytes > 0;
+    int before;
+
+    if (e == NULL || e->seen.state == TP_KINETO_GONE ||
+        looked_ns < e->seen.rhythm.last_ns + TP_KINETO_WINDOW_NS)
+        return false;
+    before = e->seen.state;
+    if (is_behind && before != TP_KINETO_ARMED)
+        tp_kineto_entry_move(e, TP_KINETO_LAGGING);
+    else if (!is_behind && before == TP_KINETO_LAGGING)
+        tp_kineto_entry_move(e, e->seen.is_busy ? TP_KINETO_BUSY : TP_KINETO_IDLE);
+    if (!is_behind)
+        e->is_unconfirmed = false;
+    if (e->seen.rhythm.is_behind == is_behind && e->seen.state == before)
+        return false;
+    e->seen.rhythm.is_behind = is_behind;
+    tp_kineto_entry_tell(t, e, TP_KINETO_NEWS_STEP);
+    return true;
 }
 
 void tp_kineto_table_unsent(struct tp_kineto_table *t,

@@ -15,6 +15,14 @@ uint64_t tp_kineto_next_poll(const struct tp_kineto_rhythm *rhythm, uint64_t fro
     return rhythm->last_ns + n * rhythm->interval_ns;
 }
 
+uint64_t tp_kineto_next_answer(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns)
+{
+    uint64_t poll_ns = tp_kineto_next_poll(rhythm, from_ns);
+    uint64_t second_ns = rhythm->last_ns + 2 * rhythm->interval_ns;
+
+    return rhythm->is_behind && poll_ns < second_ns ? second_ns : poll_ns;
+}
+
 uint64_t tp_kineto_safe_start(uint64_t served_ns, uint64_t warmup_ns)
 {
     return served_ns + warmup_ns + TP_KINETO_MARGIN_NS;
@@ -24,7 +32,7 @@ uint64_t tp_kineto_safe_start(uint64_t served_ns, uint64_t warmup_ns)
 static uint64_t tick_distance(const struct tp_kineto_rhythm *r, uint64_t from_ns,
                               uint64_t at_ns)
 {
-    uint64_t tick_ns = r->tick_ns != 0 ? r->tick_ns : tp_kineto_next_poll(r, from_ns);
+    uint64_t tick_ns = r->tick_ns != 0 ? r->tick_ns : tp_kineto_next_answer(r, from_ns);
     uint64_t apart_ns = at_ns > tick_ns ? at_ns - tick_ns : tick_ns - at_ns;
 
     apart_ns %= TP_KINETO_TICK_NS;
@@ -50,9 +58,9 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
     uint64_t latest_ns = from_ns, best_ns, farthest_ns = 0;
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t poll_ns = tp_kineto_next_poll(&rhythms[i], from_ns);
+        uint64_t answer_ns = tp_kineto_next_answer(&rhythms[i], from_ns);
 
-        latest_ns = poll_ns > latest_ns ? poll_ns : latest_ns;
+        latest_ns = answer_ns > latest_ns ? answer_ns : latest_ns;
     }
     best_ns = tp_kineto_safe_start(latest_ns, 0);
     for (uint64_t back_ns = 0; back_ns <= TP_KINETO_CHOICE_NS && n > 0;
@@ -88,7 +96,9 @@ uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns)
 uint64_t tp_kineto_hold_until(const struct tp_kineto_rhythm *rhythm, uint64_t start_ns,
                               uint64_t warmup_ns)
 {
-    uint64_t before_ns = tp_kineto_safe_start(2 * rhythm->interval_ns, warmup_ns);
+    uint64_t n_intervals = rhythm->is_behind ? 3 : 2;
+    uint64_t before_ns =
+        tp_kineto_safe_start(n_intervals * rhythm->interval_ns, warmup_ns);
 
     return start_ns > before_ns ? start_ns - before_ns : 0;
 }

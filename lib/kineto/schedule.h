@@ -27,6 +27,7 @@ struct tp_kineto_rhythm {
     uint64_t interval_ns; /* between two of them; not 0 */
     uint64_t tick_ns;     /* one of its ticks; 0 = they begin with its first answer */
     uint64_t odd_ns;      /* the last distance, when it was another and not believed */
+    bool is_behind; /* it reads an old answer at its next request, and no new one */
 };
 
 /*
@@ -34,6 +35,10 @@ struct tp_kineto_rhythm {
  * to an interval is expected an interval after the time it should have come.
  */
 uint64_t tp_kineto_next_poll(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns);
+
+/* Likewise the first request whose answer it reads at once: of one that is behind, the
+ * second at the earliest. */
+uint64_t tp_kineto_next_answer(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns);
 
 /* The earliest start of a process that is answered at served_ns. */
 uint64_t tp_kineto_safe_start(uint64_t served_ns, uint64_t warmup_ns);
@@ -69,8 +74,9 @@ uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns);
 
 /*
  * The moment from which on a process that is to start at start_ns may be told so: the
- * safe time and two of its intervals before, so that one request may be missed. What it
- * was told nobody can take back, and it takes nothing else meanwhile.
+ * safe time and two of its intervals before, so that one request may be missed, and one
+ * more if it is behind. What it was told nobody can take back, and it takes nothing
+ * else meanwhile.
  */
 uint64_t tp_kineto_hold_until(const struct tp_kineto_rhythm *rhythm, uint64_t start_ns,
                               uint64_t warmup_ns);

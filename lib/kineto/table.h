@@ -29,6 +29,9 @@ struct tp_kineto_table;
 #define TP_KINETO_PER_S 10           /* so many a second are answered */
 #define TP_KINETO_UNKNOWN_PER_S 2000 /* of all processes that are too many to know */
 #define TP_KINETO_SILENCE_S 30       /* without a request; then a process is gone */
+/* A process waits for an answer for 90 ms, and longer on a busy machine: what it has
+ * not read so long after its request it reads at its next one. */
+#define TP_KINETO_WINDOW_NS UINT64_C(150000000)
 
 /* What a process is to be told at its next request. Plain data. */
 struct tp_kineto_order {
@@ -88,6 +91,20 @@ struct tp_kineto_reply tp_kineto_table_receive(struct tp_kineto_table *t,
                                                const struct tp_kineto_peer *peer,
                                                const void *p, size_t n,
                                                uint64_t unread_bytes, uint64_t now_ns);
+
+/*
+ * Take what a look at the answers of a process showed some time after its last request.
+ * One that has left any unread is behind: its next request is not answered, so that it
+ * catches up.
+ *
+ * unread_bytes  as above; 0 = it has read them all.
+ * looked_ns     when; a look within TP_KINETO_WINDOW_NS of the last request, or before
+ *               it, says nothing.
+ *
+ * Returns whether there are news.
+ */
+bool tp_kineto_table_unread(struct tp_kineto_table *t, uint64_t target,
+                            uint64_t unread_bytes, uint64_t looked_ns);
 
 /*
  * The answer could not be sent: an order that was in it waits for the next request, if

@@ -7,8 +7,8 @@
  * idle     it would take a configuration
  * armed    it was given one and has not begun: a second one would be thrown away
  * busy     its profiler runs, for us or for the application itself
- * lagging  it has not read the last answer in time, so it reads each one poll too late;
- *          it is left without one answer, which puts it back in step
+ * lagging  it has not read its last answer in time, so it reads each one poll too late;
+ *          it is left without an answer, and lags until it is seen to have caught up
  * gone     it has ended or is silent; it is forgotten when that was told
  *
  * Nothing here changes a process; table.h does. Pure functions; safe from any thread.
@@ -58,7 +58,8 @@ enum tp_kineto_news {
     TP_KINETO_NEWS_ENDED = 1u << 4,  /* busy, then idle again */
     TP_KINETO_NEWS_MISSED = 1u << 5, /* it asked too late for its order, which is off */
     TP_KINETO_NEWS_NEVER = 1u << 6,  /* armed, and its time passed without being busy */
-    TP_KINETO_NEWS_GONE = 1u << 7
+    TP_KINETO_NEWS_GONE = 1u << 7,
+    TP_KINETO_NEWS_STEP = 1u << 8 /* it is behind its answers now, or is not any more */
 };
 
 /* A process, copied. Plain data. */

@@ -66,6 +66,20 @@ static void check_reply(const struct tp_kineto_reply *r, bool has_order,
           (has_order && (bytes[40] & TP_KINETO_TYPE_ACTIVITIES) != 0));
 }
 
+/* A look at the answers of a process, a while after it has asked. */
+static void look(struct tp_kineto_table *t, uint64_t id, uint64_t unread_bytes,
+                 uint64_t now_ns)
+{
+    struct tp_kineto_target target;
+
+    if (!tp_kineto_table_get(t, id, &target) || target.state == TP_KINETO_GONE)
+        return;
+    tp_kineto_table_unread(t, id, unread_bytes, now_ns + TP_KINETO_WINDOW_NS);
+    check(tp_kineto_table_get(t, id, &target));
+    check(target.rhythm.is_behind == (unread_bytes > 0));
+    check(unread_bytes > 0 || target.state != TP_KINETO_LAGGING);
+}
+
 static void step(struct tp_kineto_table *t, uint8_t who, const uint8_t *data, size_t n,
                  uint64_t now_ns)
 {
@@ -89,6 +103,8 @@ static void step(struct tp_kineto_table *t, uint8_t who, const uint8_t *data, si
         (void)tp_kineto_table_order(t, r.target, &order, NULL);
     if (who == 77)
         tp_kineto_table_withdraw(t, r.target);
+    if ((who & 6) == 6)
+        look(t, r.target, who & 1, now_ns);
     if (who == 99)
         while (tp_kineto_table_next_news(t, &news))
             check(news.news != 0);

@@ -19,7 +19,7 @@ static void test_the_next_request_keeps_the_rhythm(void **state)
         uint64_t from, next;
     } cases[] = {{90 * S, 105 * S},  {100 * S, 105 * S},     {100 * S + 1, 105 * S},
                  {105 * S, 105 * S}, {105 * S + 1, 110 * S}, {117 * S, 120 * S}};
-    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, false};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -30,9 +30,9 @@ static void test_the_next_request_keeps_the_rhythm(void **state)
 
 static void test_the_common_start_waits_for_the_slowest(void **state)
 {
-    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S, 0, 0},
-                                         {101 * S, 5 * S, 0, 0},
-                                         {97 * S, 5 * S, 0, 0}};
+    const struct tp_kineto_rhythm r[] = {{100 * S, 5 * S, 0, 0, false},
+                                         {101 * S, 5 * S, 0, 0, false},
+                                         {97 * S, 5 * S, 0, 0, false}};
 
     (void)state;
     /* At 101.5: they ask at 105, 106 and 102, and their ticks are on the second. */
@@ -50,7 +50,7 @@ static void test_the_start_keeps_away_from_ticks(void **state)
 {
     (void)state;
     for (uint64_t phase = 0; phase < S; phase += 10 * MS) {
-        const struct tp_kineto_rhythm r = {100 * S, 5 * S, 50 * S + phase, 0};
+        const struct tp_kineto_rhythm r = {100 * S, 5 * S, 50 * S + phase, 0, false};
         uint64_t at = tp_kineto_common_start(&r, 1, 101 * S, 5 * S) - 5 * S;
         uint64_t apart = (at - r.tick_ns) % S;
 
@@ -66,8 +66,9 @@ static void test_a_chosen_start_is_kept_or_a_little_sooner(void **state)
 {
     (void)state;
     for (uint64_t tick = 0; tick < 1000; tick += 10) {
-        const struct tp_kineto_rhythm known = {100 * S, 5 * S, 90 * S + tick * MS, 0};
-        const struct tp_kineto_rhythm asks = {100 * S + tick * MS, 5 * S, 0, 0};
+        const struct tp_kineto_rhythm known = {100 * S, 5 * S, 90 * S + tick * MS, 0,
+                                               false};
+        const struct tp_kineto_rhythm asks = {100 * S + tick * MS, 5 * S, 0, 0, false};
         uint64_t sooner = tp_kineto_sooner(&known, 101 * S, 160 * S);
         uint64_t apart = (60 * S - sooner + 10 * S - tick * MS) % S;
 
@@ -76,13 +77,13 @@ static void test_a_chosen_start_is_kept_or_a_little_sooner(void **state)
         if (tp_kineto_sooner(&asks, 101 * S, 160 * S) != sooner)
             fail_msg("tick %d, of one that is not known", (int)tick);
     }
-    assert_int_equal(tp_kineto_sooner(&(struct tp_kineto_rhythm){S, 5 * S, S, 0}, S, 0),
-                     0);
+    assert_int_equal(
+        tp_kineto_sooner(&(struct tp_kineto_rhythm){S, 5 * S, S, 0, false}, S, 0), 0);
 }
 
 static void test_one_process_without_warmup_starts_within_eight_seconds(void **state)
 {
-    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, false};
 
     (void)state;
     for (uint64_t now = 100 * S; now < 105 * S; now += 10 * MS) {
@@ -106,7 +107,7 @@ static void test_a_start_can_be_kept_when_it_is_served_in_time(void **state)
 
 static void test_an_interval_of_its_own_is_learnt(void **state)
 {
-    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, false};
 
     (void)state;
     tp_kineto_rhythm_note(&r, 105 * S + 90 * MS); /* jitter */
@@ -126,7 +127,7 @@ static void test_an_interval_of_its_own_is_learnt(void **state)
 /* One request that is missed delays no start, and neither does a pause. */
 static void test_a_longer_interval_is_learnt_when_it_comes_twice(void **state)
 {
-    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+    struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, false};
 
     (void)state;
     tp_kineto_rhythm_note(&r, 118 * S);
@@ -145,7 +146,7 @@ static void test_a_longer_interval_is_learnt_when_it_comes_twice(void **state)
 /* A start that is planned by it would be too early for the next request. */
 static void test_one_early_request_plans_no_start_too_early(void **state)
 {
-    struct tp_kineto_rhythm r = {105 * S, 5 * S, 0, 0};
+    struct tp_kineto_rhythm r = {105 * S, 5 * S, 0, 0, false};
 
     (void)state;
     tp_kineto_rhythm_note(&r, 108 * S);
@@ -157,7 +158,7 @@ static void test_one_early_request_plans_no_start_too_early(void **state)
 /* So that one request may be missed; a start as early as can be is held by nothing. */
 static void test_an_order_is_held_for_two_requests_before_the_safe_time(void **state)
 {
-    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0};
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, false};
 
     (void)state;
     assert_int_equal(tp_kineto_hold_until(&r, 200 * S, 6 * S), 182 * S);
@@ -170,11 +171,31 @@ static void test_an_order_is_held_for_two_requests_before_the_safe_time(void **s
     }
 }
 
+/* It reads the answer to its last request at the next one. */
+static void test_one_that_is_behind_is_told_a_request_later(void **state)
+{
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, true};
+    const struct tp_kineto_rhythm both[] = {{100 * S, 5 * S, 0, 0, true},
+                                            {104 * S, 5 * S, 0, 0, false}};
+
+    (void)state;
+    assert_int_equal(tp_kineto_next_poll(&r, 101 * S), 105 * S);
+    assert_int_equal(tp_kineto_next_answer(&r, 101 * S), 110 * S);
+    assert_int_equal(tp_kineto_next_answer(&r, 107 * S), 110 * S);
+    assert_int_equal(tp_kineto_next_answer(&r, 111 * S), 115 * S);
+    assert_int_equal(tp_kineto_next_answer(&both[1], 105 * S), 109 * S);
+    assert_int_equal(tp_kineto_common_start(&r, 1, 101 * S, 0), 111 * S + 600 * MS);
+    assert_true(tp_kineto_common_start(both, 2, 105 * S, 0) >=
+                110 * S + TP_KINETO_MARGIN_NS - TP_KINETO_CHOICE_NS);
+    assert_int_equal(tp_kineto_hold_until(&r, 200 * S, 6 * S), 177 * S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_next_request_keeps_the_rhythm),
         cmocka_unit_test(test_the_common_start_waits_for_the_slowest),
+        cmocka_unit_test(test_one_that_is_behind_is_told_a_request_later),
         cmocka_unit_test(test_the_start_keeps_away_from_ticks),
         cmocka_unit_test(test_a_chosen_start_is_kept_or_a_little_sooner),
         cmocka_unit_test(test_one_process_without_warmup_starts_within_eight_seconds),

@@ -302,6 +302,121 @@ static void test_an_order_that_was_read_late_is_dated_anew(void **state)
     news(w, NEWS(POLL));
 }
 
+/* Client 1 is looked at `ms` after its last request. Returns whether there are news. */
+static bool look(struct world *w, uint64_t id, uint64_t ms, uint64_t unread)
+{
+    return tp_kineto_table_unread(w->table, id, unread, w->now + ms * (S / 1000));
+}
+
+/* On another processor it has read the old answer before this side looks. */
+static void test_an_answer_that_was_unread_later_is_followed_by_none(void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
+    struct tp_kineto_target t;
+
+    news(w, NEWS(POLL));
+    assert_true(look(w, id, 300, 768));
+    t = news(w, NEWS(STEP));
+    assert_int_equal(t.state, TP_KINETO_LAGGING);
+    assert_true(t.rhythm.is_behind);
+    assert_false(look(w, id, 600, 768)); /* that is no news */
+    assert_int_equal(order(w, id, "A=1\n", 30, 40), TP_OK);
+    assert_int_equal(poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_NONE_SKIPPED).bytes.len, 0);
+    t = news(w, NEWS(POLL));
+    assert_int_equal(t.state, TP_KINETO_LAGGING);
+    assert_int_equal(t.repairs, 1);
+    assert_false(t.rhythm.is_behind); /* so it will read the next answer */
+    assert_true(look(w, id, 300, 0));
+    assert_int_equal(news(w, NEWS(STEP)).state, TP_KINETO_IDLE);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
+}
+
+static void test_one_that_is_two_behind_is_left_without_two(void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
+
+    look(w, id, 300, 1536);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_NONE_SKIPPED);
+    assert_true(look(w, id, 300, 768));
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_NONE_SKIPPED);
+    look(w, id, 300, 0);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_EMPTY);
+}
+
+/* It did not get the processor for a while, and was in its window all the same. */
+static void test_one_that_reads_late_by_itself_is_answered(void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, BUSY, 0, TP_KINETO_ANSWER_EMPTY).target;
+
+    news(w, NEWS(POLL));
+    look(w, id, 300, 768);
+    assert_int_equal(news(w, NEWS(STEP)).state, TP_KINETO_LAGGING);
+    assert_true(look(w, id, 600, 0));
+    assert_int_equal(news(w, NEWS(STEP)).state, TP_KINETO_BUSY);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_EMPTY);
+}
+
+static void test_an_order_that_is_unread_later_is_dated_anew(void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
+    struct tp_kineto_target t;
+
+    assert_int_equal(order(w, id, "A=1\n", 30, 60), TP_OK);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
+    news(w, NEWS(POLL) | NEWS(SERVED));
+    assert_true(look(w, id, 300, 768));
+    assert_int_equal(news(w, NEWS(STEP)).state, TP_KINETO_ARMED);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_NONE_SKIPPED);
+    t = news(w, NEWS(POLL) | NEWS(LATE));
+    assert_int_equal(t.served_ns, w->now);
+    assert_int_equal(t.state, TP_KINETO_ARMED);
+    assert_false(look(w, id, 300, 0));
+    /* One that was seen to have read it is not late with it, whatever it leaves. */
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_EMPTY);
+    look(w, id, 300, 768);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_NONE_SKIPPED);
+    news(w, NEWS(POLL) | NEWS(STEP));
+}
+
+/* It did not drop it: it has not even read it. */
+static void test_an_order_that_was_read_after_its_time_is_late_and_not_dropped(
+    void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
+
+    assert_int_equal(order(w, id, "A=1\n", 6, 9), TP_OK);
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_ORDER);
+    look(w, id, 300, 768);
+    news(w, NEWS(POLL) | NEWS(SERVED) | NEWS(STEP));
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_NONE_SKIPPED);
+    news(w, NEWS(POLL) | NEWS(LATE));
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_EMPTY);
+    news(w, NEWS(POLL) | NEWS(NEVER));
+}
+
+/* In its window it may still read it; and a look before its last request says nothing
+ * about the answer to that. */
+static void test_a_look_too_early_or_at_nobody_says_nothing(void **state)
+{
+    struct world *w = *state;
+    uint64_t id = poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY).target;
+
+    assert_false(look(w, id, 149, 768));
+    w->now += 5 * S;
+    poll(w, 0, IDLE, 0, TP_KINETO_ANSWER_EMPTY);
+    assert_false(tp_kineto_table_unread(w->table, id, 768, w->now - 1));
+    assert_false(look(w, id + 1, 300, 768));
+    poll(w, 5, IDLE, 0, TP_KINETO_ANSWER_EMPTY);
+    tp_kineto_table_sweep(w->table, w->now + TP_KINETO_SILENCE_S * S);
+    assert_false(look(w, id, (TP_KINETO_SILENCE_S + 1) * 1000, 768));
+    news(w, NEWS(POLL) | NEWS(GONE));
+}
+
 static void test_the_end_of_a_recording_is_not_lost_to_a_lag(void **state)
 {
     struct world *w = *state;
@@ -594,6 +709,12 @@ int main(void)
         TEST(test_an_order_can_be_withdrawn_before_it_is_served),
         TEST(test_one_that_lags_is_left_without_exactly_one_answer),
         TEST(test_an_order_that_was_read_late_is_dated_anew),
+        TEST(test_an_answer_that_was_unread_later_is_followed_by_none),
+        TEST(test_one_that_is_two_behind_is_left_without_two),
+        TEST(test_one_that_reads_late_by_itself_is_answered),
+        TEST(test_an_order_that_is_unread_later_is_dated_anew),
+        TEST(test_an_order_that_was_read_after_its_time_is_late_and_not_dropped),
+        TEST(test_a_look_too_early_or_at_nobody_says_nothing),
         TEST(test_the_end_of_a_recording_is_not_lost_to_a_lag),
         TEST(test_an_answer_that_was_not_sent_leaves_the_order_waiting),
         TEST(test_silence_is_the_end),
