@@ -102,6 +102,20 @@ struct tp_kineto_reply tp_engine_kineto_receive(struct tp_engine *e,
     return reply;
 }
 
+bool tp_engine_kineto_unread(struct tp_engine *e, uint64_t target,
+                             uint64_t unread_bytes, struct tp_now looked)
+{
+    bool has_news;
+
+    if (e->kineto == NULL)
+        return false;
+    tp_lock_take(&e->kineto->lock);
+    has_news =
+        tp_kineto_table_unread(e->kineto->table, target, unread_bytes, looked.mono_ns);
+    tp_lock_give(&e->kineto->lock);
+    return has_news;
+}
+
 void tp_engine_kineto_unsent(struct tp_engine *e, const struct tp_kineto_reply *reply,
                              bool is_gone)
 {

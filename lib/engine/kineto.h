@@ -8,8 +8,8 @@
  * Here no file is opened and no socket is known.
  *
  * Everything is off, and every function does nothing, when struct tp_engine_opts has no
- * kineto. Thread-safe, except that tp_engine_kineto_receive() and _unsent() belong to
- * one thread.
+ * kineto. Thread-safe, except that tp_engine_kineto_receive(), _unread() and _unsent()
+ * belong to one thread.
  */
 #ifndef TP_ENGINE_KINETO_H
 #define TP_ENGINE_KINETO_H
@@ -49,6 +49,10 @@ struct tp_kineto_reply tp_engine_kineto_receive(struct tp_engine *e,
                                                 const void *p, size_t n,
                                                 uint64_t unread_bytes,
                                                 struct tp_now now);
+
+/* See tp_kineto_table_unread(). */
+bool tp_engine_kineto_unread(struct tp_engine *e, uint64_t target,
+                             uint64_t unread_bytes, struct tp_now looked);
 
 /* See tp_kineto_table_unsent(). */
 void tp_engine_kineto_unsent(struct tp_engine *e, const struct tp_kineto_reply *reply,

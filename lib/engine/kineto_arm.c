@@ -207,7 +207,7 @@ void tp_kineto_set_times(struct tp_member *m, struct tp_now now)
 
     part->start_wall_ns = t->start_at_ns;
     if (link != NULL &&
-        tp_kineto_next_poll(&link->seen.rhythm, now.mono_ns + LEAD_NS) >
+        tp_kineto_next_answer(&link->seen.rhythm, now.mono_ns + LEAD_NS) >
             tp_kineto_serve_until(tp_kineto_to_mono(t->start_at_ns, now),
                                   tp_kineto_warmup_ns(t)))
         part->start_wall_ns = tp_kineto_to_wall(

@@ -25,6 +25,8 @@
 #include "engine/life.h"
 
 #define GRACE_NS (3 * TP_KINETO_SECOND_NS)
+#define LAGGING \
+    "lagging: it reads its answers a request late, and is told when it is in step"
 
 static void change(struct tp_member *m)
 {
@@ -81,6 +83,18 @@ static void note_served(struct tp_member *m)
     m->state = TP_MEMBER_ARMED;
     m->is_unsure = false;
     m->reason[0] = '\0';
+    change(m);
+}
+
+void tp_kineto_note_step(struct tp_member *m, const struct tp_kineto_target *seen)
+{
+    bool is_lagging = seen->state == TP_KINETO_LAGGING;
+
+    if (m->state != TP_MEMBER_WAITING || m->kineto.is_lagging == is_lagging)
+        return;
+    m->kineto.is_lagging = is_lagging;
+    m->kineto.has_lagged = true;
+    snprintf(m->reason, sizeof(m->reason), "%s", is_lagging ? LAGGING : "");
     change(m);
 }
 
@@ -149,6 +163,7 @@ void tp_kineto_news(struct tp_member *m, const struct tp_kineto_target *news,
         return;
     }
     m->kineto.gone_ns = 0;
+    tp_kineto_note_step(m, news);
     if ((news->news & TP_KINETO_NEWS_SERVED) != 0)
         note_served(m);
     if (m->kineto.phase == TP_KINETO_PHASE_ORDERED &&
@@ -181,6 +196,9 @@ static bool give_up_waiting(struct tp_member *m, struct tp_now now)
     else if (p->kineto->seen.is_busy)
         tp_kineto_settle(m, TP_MEMBER_REFUSED,
                          "busy: the application is profiling itself");
+    else if (m->kineto.has_lagged)
+        tp_kineto_settle(m, TP_MEMBER_REFUSED,
+                         "it lagged and was in step too late to start with the others");
     else
         tp_kineto_settle(m, TP_MEMBER_REFUSED,
                          "it asked too late to start with the others");

@@ -137,6 +137,9 @@ bool tp_kineto_is_collecting(const struct tp_trace *t);
 /* The trace stops: members that were not told yet are out of it. */
 void tp_kineto_stop(struct tp_trace *t);
 
+/* A member that waits while its process lags says so, until it is in step again. */
+void tp_kineto_note_step(struct tp_member *m, const struct tp_kineto_target *seen);
+
 /* Bring the news of a process to the member that it is. */
 void tp_kineto_news(struct tp_member *m, const struct tp_kineto_target *news,
                     struct tp_now now);

@@ -84,6 +84,8 @@ static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now n
                         ? TP_MEMBER_WAITING
                         : TP_MEMBER_UNMATCHED;
     note_folder(*out, p);
+    if (p->kineto != NULL)
+        tp_kineto_note_step(*out, &p->kineto->seen);
     (*out)->has_clock = p->has_clock;
     (*out)->clock_offset_ns = p->clock_offset_ns;
     (*out)->clock_error_ns = p->clock_error_ns;

@@ -47,6 +47,8 @@ struct tp_kineto_part {
     bool needs_find;     /* since a restart: there may be one already */
     bool has_begun_file; /* the process has opened its file */
     bool has_file;       /* it is complete and being read */
+    bool is_lagging;     /* its reason says so */
+    bool has_lagged;     /* while it waited */
     uint64_t start_wall_ns, duration_ms;
     uint64_t hold_until_ns;  /* monotonic: it is not told before; 0 = it may be */
     uint64_t serve_until_ns; /* monotonic; 0 = no order was made */

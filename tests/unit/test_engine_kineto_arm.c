@@ -102,6 +102,119 @@ static void test_one_whose_start_was_far_away_and_cancelled_is_free(void **state
     assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
 }
 
+/* A look at process 1, the first that asked, some time after its request. */
+static void look(struct rig *r, uint64_t unread_bytes)
+{
+    wait(r, 300 * RIG_MS);
+    tp_engine_kineto_unread(r->engine, 1, unread_bytes, r->now);
+    drive(r);
+}
+
+/* Process 1 asks, and it is put back in step by no answer. */
+static void ask_unanswered(struct rig *r)
+{
+    struct tp_kineto_peer peer = {.pid = 101, .uid = 7, .address_bytes = 3};
+    const int32_t pids[] = {1};
+    char bytes[KINETO_BYTES_MAX];
+    size_t len = kineto_request(bytes, IDLE, 0, pids, 1);
+
+    memcpy(peer.address + 1, "c1", 2);
+    assert_int_equal(
+        tp_engine_kineto_receive(r->engine, &peer, bytes, len, 0, r->now).bytes.len, 0);
+    drive(r);
+}
+
+#define LAGGING \
+    "lagging: it reads its answers a request late, and is told when it is in step"
+
+static void test_one_that_lags_is_planned_for_and_told_a_request_later(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+    uint64_t asked_ns = r->now.wall_ns;
+    struct tp_trace_view *v;
+
+    ask_and_drive(r, 1, IDLE);
+    look(r, 768);
+    create(r, id);
+    expect(r, id, 1, "waiting", LAGGING);
+    v = rig_view(r, id);
+    assert_true(v->start_at_wall_ns > asked_ns + 11 * RIG_S &&
+                v->start_at_wall_ns <= asked_ns + 12 * RIG_S + RIG_MS);
+    wait(r, 4700 * RIG_MS);
+    ask_unanswered(r);
+    expect(r, id, 1, "waiting", LAGGING);
+    look(r, 0);
+    expect(r, id, 1, "waiting", "");
+    wait(r, 4700 * RIG_MS);
+    assert_int_equal(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME="),
+                     v->start_at_wall_ns / RIG_MS);
+    tp_trace_view_free(v);
+    drive(r);
+    expect(r, id, 1, "armed", "");
+    wait(r, 2 * RIG_S);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+static void test_one_that_falls_behind_after_the_plan_says_that_it_lagged(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    look(r, 768);
+    expect(r, id, 1, "waiting", LAGGING);
+    wait(r, 4700 * RIG_MS);
+    ask_unanswered(r);
+    look(r, 0);
+    wait(r, 2 * RIG_S);
+    expect(r, id, 1, "refused",
+           "it lagged and was in step too late to start with the others");
+}
+
+/* It reads its order with its next request: in time for a start that is far enough. */
+static void test_an_order_that_is_read_a_request_late_can_be_in_time(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {.start = TP_START_AT,
+                                       .start_wall_ns = r->now.wall_ns + 14 * RIG_S,
+                                       .stop_duration_ms = 1000,
+                                       .kineto_json = rig_str("{\"warmup_ms\":0}")};
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    drive(r);
+    wait(r, 5 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    look(r, 768);
+    expect(r, id, 1, "armed", "");
+    wait(r, 4700 * RIG_MS);
+    ask_unanswered(r);
+    look(r, 0);
+    expect(r, id, 1, "armed", "");
+    wait(r, 5 * RIG_S);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
+static void test_an_order_that_is_read_a_request_late_can_be_too_late(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    give_order(r, id, IDLE);
+    look(r, 768);
+    expect(r, id, 1, "armed", "");
+    wait(r, 4700 * RIG_MS);
+    ask_unanswered(r);
+    expect(r, id, 1, "refused", "it read its request too late to start in time");
+}
+
 /* A request of one process, from the socket of that number. */
 static const char *ask_from(struct rig *r, unsigned socket)
 {
@@ -318,6 +431,10 @@ int main(void)
         TEST(test_a_start_that_was_asked_for_is_away_from_ticks),
         TEST(test_one_that_has_ended_is_not_required),
         TEST(test_one_whose_start_was_far_away_and_cancelled_is_free),
+        TEST(test_one_that_lags_is_planned_for_and_told_a_request_later),
+        TEST(test_one_that_falls_behind_after_the_plan_says_that_it_lagged),
+        TEST(test_an_order_that_is_read_a_request_late_can_be_in_time),
+        TEST(test_an_order_that_is_read_a_request_late_can_be_too_late),
         TEST(test_a_process_with_two_sockets_is_told_by_one),
         TEST(test_the_second_socket_takes_over_from_one_that_is_silent),
         TEST(test_what_is_excluded_is_taken_from_the_defaults),
