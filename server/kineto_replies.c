@@ -1,3 +1,12 @@
+/*
+ * kineto_replies.c - a map from addresses to sockets, and a queue of those whose look
+ * is still to come.
+ *
+ * All wait equally long, so the queue is in the order of time when one that has asked
+ * goes to its end; it is a ring through the sockets themselves, so nothing is allocated
+ * and a socket that is closed is in it no more. The time is rounded up to a step: the
+ * thread wakes up once for all of a step, however many ask.
+ */
 #include "server/kineto_replies.h"
 
 #include <errno.h>
@@ -7,20 +16,51 @@
 
 #include "base/err.h"
 #include "base/strmap.h"
+#include "kineto/table.h"
 #include "server/kineto_socket.h"
 
 #define KEY_BYTES (8 + TP_KINETO_ADDRESS_BYTES)
+#define SILENCE_NS (TP_KINETO_SILENCE_S * TP_KINETO_SECOND_NS)
+
+struct place { /* in the ring of looks; out of it both point to the place itself */
+    struct place *before, *after;
+};
 
 struct reply_socket {
+    struct place place; /* first, so that a place is a socket */
     int fd;
+    uint64_t target;
     uint64_t used_ns;
+    uint64_t look_ns;
 };
 
 struct tp_kineto_replies {
     struct tp_kineto_socket *sockets;
     size_t most;
     struct tp_strmap map; /* listener, user, address -> struct reply_socket */
+    struct place looks;   /* between the last and the first */
 };
+
+static void leave_ring(struct place *p)
+{
+    p->before->after = p->after;
+    p->after->before = p->before;
+    p->before = p->after = p;
+}
+
+/* Its look is the last of all. */
+static void look_later(struct tp_kineto_replies *r, struct reply_socket *s,
+                       uint64_t now_ns)
+{
+    uint64_t at_ns = now_ns + TP_KINETO_LOOK_NS + TP_KINETO_LOOK_STEP_NS - 1;
+
+    leave_ring(&s->place);
+    s->look_ns = at_ns - at_ns % TP_KINETO_LOOK_STEP_NS;
+    s->place.before = r->looks.before;
+    s->place.after = &r->looks;
+    r->looks.before->after = &s->place;
+    r->looks.before = &s->place;
+}
 
 int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
                           struct tp_kineto_replies **out, struct tp_err *err)
@@ -31,6 +71,7 @@ int tp_kineto_replies_new(struct tp_kineto_socket *sockets, size_t most,
         return tp_fail(err, TP_ENOMEM, "no memory to answer Kineto processes");
     r->sockets = sockets;
     r->most = most;
+    r->looks.before = r->looks.after = &r->looks;
     *out = r;
     return TP_OK;
 }
@@ -50,6 +91,7 @@ static void drop(struct tp_kineto_replies *r, const char *key, size_t n)
 
     memcpy(&number, key, sizeof(number));
     s = tp_strmap_remove(&r->map, key, n); /* the key may go with it */
+    leave_ring(&s->place);
     tp_kineto_reply_close(&r->sockets[number], s->fd);
     free(s);
 }
@@ -96,7 +138,7 @@ uint64_t tp_kineto_replies_unread(struct tp_kineto_replies *r,
 
 /* Keep fd as the socket of that process. Returns false when that cannot be. */
 static bool keep(struct tp_kineto_replies *r, const struct tp_kineto_peer *peer, int fd,
-                 uint64_t now_ns)
+                 uint64_t target, uint64_t now_ns)
 {
     char key[KEY_BYTES];
     size_t n = make_key(peer, key);
@@ -107,7 +149,8 @@ static bool keep(struct tp_kineto_replies *r, const struct tp_kineto_peer *peer,
         free(s);
         return false;
     }
-    *s = (struct reply_socket){fd, now_ns};
+    *s = (struct reply_socket){{&s->place, &s->place}, fd, target, now_ns, 0};
+    look_later(r, s, now_ns);
     return true;
 }
 
@@ -136,7 +179,7 @@ static bool can_be_spared(int why)
  * one, too, for the moment: those who do not read would fill a shared one for all. */
 static enum tp_kineto_sent send_anew(struct tp_kineto_replies *r,
                                      const struct tp_kineto_peer *peer,
-                                     struct tp_str bytes, bool is_known,
+                                     struct tp_str bytes, uint64_t target,
                                      uint64_t now_ns)
 {
     struct tp_kineto_socket *listener = &r->sockets[peer->listener];
@@ -149,27 +192,64 @@ static enum tp_kineto_sent send_anew(struct tp_kineto_replies *r,
     if (fd < 0)
         return outcome(-1, bytes.len);
     sent = send_on(fd, bytes);
-    if (!is_known || sent == TP_KINETO_SENT_GONE || !keep(r, peer, fd, now_ns))
+    if (target == 0 || sent == TP_KINETO_SENT_GONE ||
+        !keep(r, peer, fd, target, now_ns))
         tp_kineto_reply_close(listener, fd);
     return sent;
 }
 
 enum tp_kineto_sent tp_kineto_replies_send(struct tp_kineto_replies *r,
                                            const struct tp_kineto_peer *peer,
-                                           struct tp_str bytes, bool is_known,
+                                           struct tp_str bytes, uint64_t target,
                                            uint64_t now_ns)
 {
-    const struct reply_socket *s = find(r, peer, now_ns);
+    struct reply_socket *s = find(r, peer, now_ns);
     char key[KEY_BYTES];
 
     if (s != NULL) {
         enum tp_kineto_sent sent = send_on(s->fd, bytes);
 
+        s->target = target;
+        look_later(r, s, now_ns);
         if (sent != TP_KINETO_SENT_GONE)
             return sent;
         drop(r, key, make_key(peer, key)); /* another one may have the address now */
     }
-    return send_anew(r, peer, bytes, is_known, now_ns);
+    return send_anew(r, peer, bytes, target, now_ns);
+}
+
+void tp_kineto_replies_skip(struct tp_kineto_replies *r,
+                            const struct tp_kineto_peer *peer, uint64_t target,
+                            uint64_t now_ns)
+{
+    struct reply_socket *s = find(r, peer, now_ns);
+
+    if (s == NULL)
+        return;
+    s->target = target;
+    look_later(r, s, now_ns);
+}
+
+uint64_t tp_kineto_replies_look_ns(const struct tp_kineto_replies *r)
+{
+    const struct place *first = r->looks.after;
+
+    return first == &r->looks ? UINT64_MAX
+                              : ((const struct reply_socket *)first)->look_ns;
+}
+
+bool tp_kineto_replies_look(struct tp_kineto_replies *r, uint64_t now_ns,
+                            struct tp_kineto_look *out)
+{
+    struct reply_socket *s = (struct reply_socket *)r->looks.after;
+
+    if (now_ns < tp_kineto_replies_look_ns(r))
+        return false;
+    leave_ring(&s->place);
+    *out = (struct tp_kineto_look){s->target, tp_kineto_unread_bytes(s->fd)};
+    if (out->unread_bytes > 0 && now_ns < s->used_ns + SILENCE_NS)
+        look_later(r, s, now_ns);
+    return true;
 }
 
 void tp_kineto_replies_tidy(struct tp_kineto_replies *r, uint64_t now_ns)

@@ -15,6 +15,14 @@
  * Whoever is told of news goes to work on them, on the same processors and with the
  * same lock as the answers. So news wait until it is quiet, though not for long: a
  * thousand that did not fit into the queue come again 10 ms later.
+ *
+ * A process that did not get its answer in time reads it at its next request, and then
+ * each one a request late, for ever. On another processor it has read the old answer by
+ * the time that its request is looked at here, so nothing is seen then. It is seen a
+ * while after each request, when every window is over and the next one is far: what is
+ * unread then is late. A look comes before the sockets are drained and counts after
+ * that: one that had read the old answer by then had asked before, and its request is
+ * there.
  */
 #include "server/listener_kineto.h"
 
@@ -48,6 +56,7 @@
 #define WAKE_ID UINT32_MAX
 #define QUIET_NS UINT64_C(15000000) /* after many, until news are told of */
 #define NEWS_NS UINT64_C(100000000) /* and so long at most */
+#define LOOKS 32                    /* between two looks at the sockets */
 #define TIDY_NS UINT64_C(60000000000)
 #define TIDY_STEP_NS UINT64_C(20000000)
 #define TIDY_NAMES 64
@@ -131,9 +140,12 @@ static void answer(struct tp_kineto_listener *l, const struct tp_kineto_peer *pe
                                  m->msg_len, unread, now);
     enum tp_kineto_sent sent;
 
-    if (reply.bytes.len == 0)
+    if (reply.bytes.len == 0) {
+        if (reply.target != 0)
+            tp_kineto_replies_skip(l->replies, peer, reply.target, now.mono_ns);
         return;
-    sent = tp_kineto_replies_send(l->replies, peer, reply.bytes, reply.target != 0,
+    }
+    sent = tp_kineto_replies_send(l->replies, peer, reply.bytes, reply.target,
                                   now.mono_ns);
     if (sent != TP_KINETO_SENT)
         tp_engine_kineto_unsent(l->engine, &reply, sent == TP_KINETO_SENT_GONE);
@@ -211,6 +223,51 @@ static size_t drain(struct tp_kineto_listener *l, const struct tp_kineto_socket 
     return n_handled;
 }
 
+/* What was seen at a moment. */
+struct looks {
+    struct tp_kineto_look seen[LOOKS];
+    size_t n;
+    struct tp_now at;
+};
+
+static void look(struct tp_kineto_listener *l, struct looks *out)
+{
+    out->n = 0;
+    out->at = tp_clock_now();
+    while (out->n < LOOKS &&
+           tp_kineto_replies_look(l->replies, out->at.mono_ns, &out->seen[out->n]))
+        out->n++;
+}
+
+/* Returns how many have news. */
+static size_t tell_looks(struct tp_kineto_listener *l, const struct looks *looks)
+{
+    size_t n_news = 0;
+
+    for (size_t i = 0; i < looks->n; i++)
+        n_news += tp_engine_kineto_unread(l->engine, looks->seen[i].target,
+                                          looks->seen[i].unread_bytes, looks->at);
+    return n_news;
+}
+
+/* Look, then drain the sockets that have something, or after a look all. Returns how
+ * many processes may have news. */
+static size_t look_and_drain(struct tp_kineto_listener *l,
+                             const struct epoll_event *events, int n)
+{
+    struct looks looks;
+    size_t n_news = 0;
+
+    look(l, &looks);
+    for (int i = 0; i < n && looks.n == 0; i++) {
+        if (events[i].data.u32 != WAKE_ID)
+            n_news += drain(l, &l->sockets[events[i].data.u32]);
+    }
+    for (size_t i = 0; i < l->n_sockets && looks.n > 0; i++)
+        n_news += drain(l, &l->sockets[i]);
+    return n_news + tell_looks(l, &looks);
+}
+
 /* When news are to be told of: at once, but after many have come when it is quiet. */
 static uint64_t news_due(const struct tp_kineto_listener *l)
 {
@@ -221,7 +278,7 @@ static uint64_t news_due(const struct tp_kineto_listener *l)
     return l->is_stopping ? 0 : quiet_ns < most_ns ? quiet_ns : most_ns;
 }
 
-/* n datagrams more were looked at. */
+/* n more may have news. */
 static void tell_news(struct tp_kineto_listener *l, size_t n, uint64_t now_ns)
 {
     if (n > 0 && l->news_ns == 0)
@@ -237,7 +294,9 @@ static void tell_news(struct tp_kineto_listener *l, size_t n, uint64_t now_ns)
 static int patience(const struct tp_kineto_listener *l, uint64_t now_ns)
 {
     uint64_t until_ns = news_due(l) < l->tidy_ns ? news_due(l) : l->tidy_ns;
+    uint64_t look_ns = tp_kineto_replies_look_ns(l->replies);
 
+    until_ns = look_ns < until_ns ? look_ns : until_ns;
     if (now_ns < l->hot_until_ns || now_ns >= until_ns)
         return 0;
     return (int)((until_ns - now_ns) / 1000000) + 1;
@@ -281,14 +340,10 @@ static void *run(void *arg)
     while (!l->is_stopping) {
         int n = epoll_wait(l->epoll_fd, events, TP_KINETO_SOCKETS_MAX + 1,
                            patience(l, tp_clock_now().mono_ns));
-        size_t n_handled = 0;
+        size_t n_news = look_and_drain(l, events, n);
 
-        for (int i = 0; i < n; i++) {
-            if (events[i].data.u32 != WAKE_ID)
-                n_handled += drain(l, &l->sockets[events[i].data.u32]);
-        }
         tidy(l, tp_clock_now().mono_ns);
-        tell_news(l, n_handled, tp_clock_now().mono_ns);
+        tell_news(l, n_news, tp_clock_now().mono_ns);
     }
     tell_news(l, 0, tp_clock_now().mono_ns); /* nobody is left to wait for */
     return NULL;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { assertNobodyDied, clients, producers, serveKineto, until } from './lib/kineto.mjs';
+import { traced } from './lib/kineto_late.mjs';
 
 const QUICK = { stop: { duration_ms: 200 }, kineto: { warmup_ms: 0 } };
 
@@ -28,8 +29,7 @@ for (const [knobs, reason] of CASES) {
     const server = await serveKineto(t);
     const bad = clients(t, server, knobs), good = clients(t, server);
     await producers(server, 2);
-    const trace = await server.createTrace(QUICK);
-    const end = await server.waitFinal(trace.id);
+    const end = await traced(server, QUICK, [bad, good]);
     assert.equal(end.outcome, 'partial', JSON.stringify(end.matched));
     assert.equal(end.matched.filter((m) => m.state === 'done').length, 1);
     const lost = end.matched.find((m) => m.state === 'lost');
@@ -92,13 +92,3 @@ for (const knobs of [{ mute: 1, 'process-ms': 6000 }, { 'two-sockets': 1 }, { 'e
     assertNobodyDied(c);
   });
 }
-
-test('one that answers late is put back in step and traced', async (t) => {
-  const server = await serveKineto(t);
-  const c = clients(t, server, { 'late-reads': 1, 'interval-ms': 1000, early: 1 });
-  await until('one answer was left out', () => server.metric('traceplane_kineto_datagrams_total\\{answer="none-skipped"\\}'));
-  await until('it reads the answers to its own requests', () => c.of('poll').slice(-2).filter((e) => e.bytes === 0).length === 2);
-  const end = await server.waitFinal((await server.createTrace(inTime())).id);
-  assert.equal(end.outcome, 'complete', JSON.stringify(end.matched));
-  assert.deepEqual(c.of('dropped'), []);
-});

@@ -76,6 +76,7 @@ static void ask(struct kineto_client *c, const int32_t *pids, int32_t n_pids)
     int32_t type = c->o.is_mute ? 3 : (is_busy(c) ? 0 : 2) | (c->o.is_old ? 1 : 0);
     char bytes[KINETO_BYTES_MAX], text[KINETO_TEXT_BYTES], more[100];
     size_t n = kineto_request(bytes, type, c->o.job, pids, n_pids);
+    bool is_behind = kineto_has_answer(c);
     struct timespec before, after;
     int got;
 
@@ -89,9 +90,11 @@ static void ask(struct kineto_client *c, const int32_t *pids, int32_t n_pids)
     }
     got = kineto_receive(c, text, sizeof(text));
     clock_gettime(CLOCK_MONOTONIC, &after);
-    snprintf(more, sizeof(more), ",\"type\":%d,\"bytes\":%d,\"us\":%lld", type, got,
+    snprintf(more, sizeof(more), ",\"type\":%d,\"bytes\":%d,\"us\":%lld,\"behind\":%s",
+             type, got,
              (long long)(after.tv_sec - before.tv_sec) * 1000000 +
-                 (after.tv_nsec - before.tv_nsec) / 1000);
+                 (after.tv_nsec - before.tv_nsec) / 1000,
+             is_behind ? "true" : "false");
     kineto_say(c, "poll", more);
     if (got > 0)
         kineto_take(c, text);

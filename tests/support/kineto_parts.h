@@ -76,6 +76,9 @@ bool kineto_socket_open(struct kineto_client *c);
  * sent. */
 bool kineto_send(struct kineto_client *c, const void *p, size_t n);
 
+/* Whether an answer that it did not take in time is there: what it reads next. */
+bool kineto_has_answer(const struct kineto_client *c);
+
 /* Wait for an answer as long as libkineto does. Returns the bytes of its payload, -1 =
  * none came. The text gets a NUL. */
 int kineto_receive(struct kineto_client *c, char *text, size_t size);

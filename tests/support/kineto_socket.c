@@ -133,6 +133,13 @@ static int try_receive(struct kineto_client *c, char *text, size_t size)
     return (int)header.size;
 }
 
+bool kineto_has_answer(const struct kineto_client *c)
+{
+    char byte;
+
+    return recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0;
+}
+
 int kineto_receive(struct kineto_client *c, char *text, size_t size)
 {
     int tries = c->o.is_old ? 5 : 9;

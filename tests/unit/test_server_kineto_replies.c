@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "kineto/table.h"
 #include "server/kineto_replies.h"
 #include "server/kineto_socket.h"
 #include "support/fault.h"
@@ -81,8 +82,8 @@ static int open_client(struct place *p, uint32_t listener, struct tp_kineto_peer
 static enum tp_kineto_sent say(struct place *p, const struct tp_kineto_peer *peer,
                                bool is_known, uint64_t now_ns)
 {
-    return tp_kineto_replies_send(p->replies, peer, (struct tp_str){"abc", 3}, is_known,
-                                  now_ns);
+    return tp_kineto_replies_send(p->replies, peer, (struct tp_str){"abc", 3},
+                                  is_known ? 7 : 0, now_ns);
 }
 
 static void expect_read(int client)
@@ -289,6 +290,135 @@ static void test_the_socket_of_a_process_is_its_users(void **state)
     close(client);
 }
 
+#define MS UINT64_C(1000000)
+#define LOOK (TP_KINETO_LOOK_NS + TP_KINETO_LOOK_STEP_NS) /* then it is surely due */
+
+/* The next look must be at that target, and show whether anything is unread. */
+static void expect_look(struct place *p, uint64_t now_ns, uint64_t target,
+                        bool is_unread)
+{
+    struct tp_kineto_look got;
+
+    if (!tp_kineto_replies_look(p->replies, now_ns, &got))
+        fail_msg("no look is due at %llu ms", (unsigned long long)(now_ns / MS));
+    assert_int_equal(got.target, target);
+    assert_int_equal(got.unread_bytes > 0, is_unread);
+}
+
+static void expect_no_look(struct place *p, uint64_t now_ns)
+{
+    struct tp_kineto_look got;
+
+    assert_false(tp_kineto_replies_look(p->replies, now_ns, &got));
+}
+
+static enum tp_kineto_sent tell(struct place *p, const struct tp_kineto_peer *peer,
+                                uint64_t target, uint64_t now_ns)
+{
+    return tp_kineto_replies_send(p->replies, peer, (struct tp_str){"abc", 3}, target,
+                                  now_ns);
+}
+
+static void test_each_request_is_followed_by_one_look(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer a, b;
+    int one = open_client(p, 0, &a), two = open_client(p, 1, &b);
+
+    expect_no_look(p, UINT64_MAX - 1);
+    assert_true(tp_kineto_replies_look_ns(p->replies) == UINT64_MAX);
+    tell(p, &a, 11, 1001 * MS);
+    tell(p, &b, 12, 1010 * MS);
+    expect_read(one);
+    /* At the same time, and not before the window is over. */
+    assert_true(tp_kineto_replies_look_ns(p->replies) >= 1010 * MS + TP_KINETO_LOOK_NS);
+    expect_no_look(p, 1010 * MS + TP_KINETO_LOOK_NS - 1);
+    expect_look(p, 1010 * MS + LOOK, 11, false);
+    expect_look(p, 1010 * MS + LOOK, 12, true);
+    expect_no_look(p, 1010 * MS + LOOK);
+    /* What was read is looked at no more; what was not is. */
+    expect_read(two);
+    expect_look(p, 1010 * MS + 2 * LOOK, 12, false);
+    assert_true(tp_kineto_replies_look_ns(p->replies) == UINT64_MAX);
+    close(one);
+    close(two);
+}
+
+static void test_who_asks_again_is_looked_at_later(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer a, b;
+    int one = open_client(p, 0, &a), two = open_client(p, 0, &b);
+
+    tell(p, &a, 11, 1000 * MS);
+    tell(p, &b, 12, 1000 * MS);
+    tp_kineto_replies_skip(p->replies, &a, 11, 1200 * MS);
+    expect_look(p, 1000 * MS + LOOK, 12, true);
+    expect_no_look(p, 1000 * MS + LOOK);
+    expect_look(p, 1200 * MS + LOOK, 11, true); /* also without an answer */
+    close(one);
+    close(two);
+}
+
+static void test_one_that_never_reads_is_looked_at_until_it_is_silent(void **state)
+{
+    struct place *p = *state;
+    const uint64_t silence = TP_KINETO_SILENCE_S * TP_KINETO_SECOND_NS;
+    struct tp_kineto_peer peer;
+    int client = open_client(p, 0, &peer);
+    uint64_t now_ns = 1000 * MS;
+    unsigned n = 0;
+
+    tell(p, &peer, 11, now_ns);
+    while (tp_kineto_replies_look_ns(p->replies) != UINT64_MAX && n < 1000) {
+        now_ns = tp_kineto_replies_look_ns(p->replies);
+        expect_look(p, now_ns, 11, true);
+        n++;
+    }
+    assert_true(n > 50 && n < 200);
+    assert_true(now_ns >= 1000 * MS + silence && now_ns < 1000 * MS + silence + LOOK);
+    close(client);
+}
+
+/* Whether the service closed it or the process has ended, or another one has its
+ * address by now. */
+static void test_a_look_is_at_who_has_the_address(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer, again;
+    int client = open_client(p, 0, &peer);
+
+    tell(p, &peer, 11, 1);
+    tell(p, &peer, 12, 2); /* its credentials changed, so it is another process */
+    expect_look(p, 2 + LOOK, 12, true);
+    close(client);
+    expect_look(p, 2 + 2 * LOOK, 12, false); /* and what was unread is gone */
+    tell(p, &peer, 12, 1000 * MS);           /* it ended: its socket is closed */
+    assert_true(tp_kineto_replies_look_ns(p->replies) == UINT64_MAX);
+
+    p->n_clients--;
+    client = open_client(p, 0, &again);
+    tell(p, &again, 13, 2000 * MS);
+    tp_kineto_replies_tidy(p->replies, 2000 * MS + TP_KINETO_REPLY_IDLE_NS);
+    assert_true(tp_kineto_replies_look_ns(p->replies) == UINT64_MAX);
+    tell(p, &again, 13, 99000 * MS); /* what it has not read is of both sockets */
+    expect_read(client);
+    expect_look(p, 99000 * MS + LOOK, 13, true);
+    close(client);
+}
+
+static void test_strangers_are_not_looked_at(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+    int client = open_client(p, 0, &peer);
+
+    tell(p, &peer, 0, 1);
+    tp_kineto_replies_skip(p->replies, &peer, 0, 1);
+    assert_true(tp_kineto_replies_look_ns(p->replies) == UINT64_MAX);
+    close(client);
+}
+
 static void test_what_is_not_used_is_closed(void **state)
 {
     struct place *p = *state;
@@ -346,6 +476,11 @@ int main(void)
         TEST(test_one_that_has_ended_is_gone_and_its_socket_too),
         TEST(test_another_one_with_the_same_address_is_answered_at_once),
         TEST(test_the_socket_of_a_process_is_its_users),
+        TEST(test_each_request_is_followed_by_one_look),
+        TEST(test_who_asks_again_is_looked_at_later),
+        TEST(test_one_that_never_reads_is_looked_at_until_it_is_silent),
+        TEST(test_a_look_is_at_who_has_the_address),
+        TEST(test_strangers_are_not_looked_at),
         TEST(test_what_is_not_used_is_closed),
         TEST(test_an_answer_is_sent_whatever_allocation_fails),
     };

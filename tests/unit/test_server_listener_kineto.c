@@ -186,6 +186,47 @@ static void test_a_flood_is_thrown_away_and_others_are_answered(void **state)
     close(fd);
 }
 
+/* Wait until somebody was told of news more than n times. */
+static unsigned wait_for_news(const struct place *p, unsigned n)
+{
+    for (int i = 0; i < 10000 && p->n_news <= n; i++)
+        usleep(1000);
+    assert_true(p->n_news > n);
+    return p->n_news;
+}
+
+static uint64_t skipped(struct place *p)
+{
+    struct tp_kineto_stats stats;
+
+    tp_engine_kineto_stats(p->rig.engine, &stats);
+    return stats.answers[TP_KINETO_ANSWER_NONE_SKIPPED];
+}
+
+/* As on another processor: it has read the old answer when its request is looked at. */
+static void test_one_that_is_behind_catches_up_whatever_it_has_read_by_then(
+    void **state)
+{
+    struct place *p = *state;
+    int fd = open_client("late");
+    unsigned n_news, n_before;
+
+    ask(p, fd);
+    n_news = wait_for_news(p, 0);
+    do { /* until a look finds that; and none comes between reading and asking */
+        n_news = wait_for_news(p, n_news);
+        n_before = p->n_news;
+        expect_answer(fd);
+        ask(p, fd);
+    } while (n_before != n_news);
+    for (int i = 0; i < 10000 && skipped(p) == 0; i++)
+        usleep(1000);
+    assert_int_equal(skipped(p), 1);
+    ask(p, fd);
+    expect_answer(fd);
+    close(fd);
+}
+
 static void test_there_are_news_when_somebody_asked(void **state)
 {
     struct place *p = *state;
@@ -231,6 +272,7 @@ int main(void)
         TEST(test_who_asks_is_answered_and_known),
         TEST(test_what_is_none_is_counted_and_not_answered),
         TEST(test_a_flood_is_thrown_away_and_others_are_answered),
+        TEST(test_one_that_is_behind_catches_up_whatever_it_has_read_by_then),
         TEST(test_there_are_news_when_somebody_asked),
         TEST(test_it_survives_every_allocation_failure_of_its_start),
     };

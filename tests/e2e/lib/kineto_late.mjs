@@ -2,7 +2,7 @@
 // service must say that it was late, and what the stand-in says of itself must bear that out.
 import assert from 'node:assert/strict';
 
-const LATE = /^(it asked too late to start with the others|no file: the process dropped the request|it read its request too late to start in time)$/;
+const LATE = /^(it asked too late to start with the others|it lagged and was in step too late to start with the others|no file: the process dropped the request|it read its request too late to start in time)$/;
 const TOLD_MS = 300; // from the request for a trace until a process can be told: its folder is made first
 const TICK_MS = 1000; // libkineto looks once a second whether it is time to begin
 const SPARE_MS = 200; // and may be late by that much: lib/kineto/schedule
@@ -26,7 +26,7 @@ function wasLate(events, asked, start, warmup) {
   const polls = events.filter((e) => e.event === 'poll');
   // It asked in time, as far as anybody can see: then it had to be told.
   const latest = start - warmup - TICK_MS - SPARE_MS;
-  const inTime = polls.filter((e) => e.us < WINDOW_MS * 1000 && e.ms - e.us / 1000 > asked + TOLD_MS && e.ms < latest);
+  const inTime = polls.filter((e) => !e.behind && e.us < WINDOW_MS * 1000 && e.ms - e.us / 1000 > asked + TOLD_MS && e.ms < latest);
   if (taken === undefined) return inTime.length === 0;
   const answer = polls.findLast((e) => e.ms <= taken.ms);
   // Nothing came within the whole window of the request before: this answer is that one's.
