@@ -20,15 +20,21 @@ static inline void put_open(uint64_t *to, uint64_t v)
     __atomic_store_n(to, v, __ATOMIC_RELEASE);
 }
 
-static inline void put_open_fields(uint64_t *to, struct tp_fields fields,
-                                   bool has_copies, unsigned n)
+/* Out of line for its buffer, too, which would give all who begin a large frame. */
+static TP_RARELY void put_open_copies(uint64_t *to, struct tp_fields fields, unsigned n)
 {
     uint64_t words[TP_RECORD_WORDS_MAX];
 
+    tp_fields_put_copies(words, fields);
+    for (unsigned i = 0; i < n; i++)
+        put_open(to + i, words[i]);
+}
+
+static inline void put_open_fields(uint64_t *to, struct tp_fields fields,
+                                   bool has_copies, unsigned n)
+{
     if (TP_RARE(has_copies)) {
-        tp_fields_put_copies(words, fields);
-        for (unsigned i = 0; i < n; i++)
-            put_open(to + i, words[i]);
+        put_open_copies(to, fields, n);
         return;
     }
     for (size_t i = 0; i < fields.n; i++) {
