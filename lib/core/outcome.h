@@ -29,7 +29,8 @@ enum tp_outcome_reason {
     TP_REASON_LATE = 4,    /* a producer was not done when the deadline passed */
     TP_REASON_DAMAGED = 8, /* stored or collected data is damaged */
     TP_REASON_NO_PRODUCERS = 16,   /* nobody was asked or posted */
-    TP_REASON_FILTERED = 32,       /* everything that came was filtered */
+    TP_REASON_FILTERED = 32,       /* nothing is left of what came: filtered, or dropped
+                                      if that is set, too */
     TP_REASON_NOTHING_EMITTED = 64 /* producers took part and recorded nothing */
 };
 

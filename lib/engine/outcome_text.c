@@ -138,7 +138,10 @@ static void say_nothing(struct text *out, const struct tp_outcome_facts *f,
 {
     unsigned long long emitted = f->counts.emitted;
 
-    if ((why & TP_REASON_FILTERED) != 0)
+    if ((why & TP_REASON_FILTERED) != 0 && (why & TP_REASON_DROPPED) != 0)
+        say(out, "0 of %llu events are left: %llu did not pass the filter", emitted,
+            (unsigned long long)f->counts.filtered); /* the drops follow */
+    else if ((why & TP_REASON_FILTERED) != 0)
         say(out, "0 of %llu events passed the filter", emitted);
     else if ((why & TP_REASON_NO_PRODUCERS) != 0)
         say(out, "no producer took part and nothing was posted");

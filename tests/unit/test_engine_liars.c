@@ -397,6 +397,33 @@ static void test_times_that_can_be_are_kept(void **state)
     }
 }
 
+/* What the filter let through and was left out for its time, or could not be read, is
+ * not laid to the filter. */
+static void test_nothing_is_left_and_it_is_said_what_took_how_many(void **state)
+{
+    static const char *const cats[] = {"cpu_op", "cpu_op", "kernel", "kernel"};
+    const double days[] = {0, 0, -365, 0}, lasts_days[] = {0, 0, 0, 3};
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES], body[1000];
+    size_t n = 0;
+
+    assert_int_equal(rig_create(r, "j", "kernel", id), TP_OK);
+    for (size_t i = 0; i < 4; i++)
+        n += (size_t)snprintf(
+            body + n, sizeof(body) - n,
+            "%c{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"a\",\"ts\":%.0f,\"dur\":%.0f}",
+            i == 0 ? '[' : ',', cats[i],
+            (double)r->now.wall_ns / 1000 + days[i] * 86400e6, lasts_days[i] * 86400e6);
+    snprintf(body + n, sizeof(body) - n,
+             ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"e\",\"ts\":\"x\"}]");
+    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    rig_work(r);
+    rig_expect_outcome(r, id, "empty",
+                       "0 of 5 events are left: 2 did not pass the filter; 3 events "
+                       "dropped (before-start 1, after-stop 1, malformed 1)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +438,7 @@ int main(void)
         engine_test(test_an_ack_out_of_turn_changes_nothing),
         engine_test(test_events_of_another_age_are_left_out_and_told),
         engine_test(test_times_that_can_be_are_kept),
+        engine_test(test_nothing_is_left_and_it_is_said_what_took_how_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
