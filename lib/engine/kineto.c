@@ -401,8 +401,11 @@ int tp_engine_kineto_describe(struct tp_engine *e, uint64_t target,
         p->kineto = link;
         link->producer = p;
         tp_match_join(p, now, NULL);
-        if (p->member != NULL) /* since before a restart: its folder can be there */
+        if (p->member != NULL) { /* since before a restart: its folder can be there */
+            if (tp_kineto_producer(p->member) != NULL)
+                p->member->kineto.gone_ns = 0;
             tp_kineto_arm(p->member, now);
+        }
     }
     tp_lock_give(&e->lock);
     return rc;

@@ -346,9 +346,13 @@ static struct tp_kineto_order order_of(const struct tp_member *m, struct tp_now 
 static uint64_t hold_until(const struct tp_member *m, const struct tp_kineto_link *link,
                            struct tp_now now)
 {
+    struct tp_kineto_rhythm rhythm = link->seen.rhythm;
+
     if (m->trace->spec.kineto_options.iterations > 0)
         return 0;
-    return tp_kineto_hold_until(&link->seen.rhythm,
+    if (m->interval_ns > rhythm.interval_ns) /* which a restart may have forgotten */
+        rhythm.interval_ns = m->interval_ns;
+    return tp_kineto_hold_until(&rhythm,
                                 tp_kineto_to_mono(m->kineto.start_wall_ns, now),
                                 tp_kineto_warmup_ns(m->trace));
 }

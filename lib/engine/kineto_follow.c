@@ -25,6 +25,7 @@
 #include "engine/life.h"
 
 #define GRACE_NS (3 * TP_KINETO_SECOND_NS)
+#define POLLS_TO_LEARN 3 /* schedule.h believes a longer interval when it comes twice */
 #define LAGGING \
     "lagging: it reads its answers a request late, and is told when it is in step"
 
@@ -83,6 +84,18 @@ static void note_served(struct tp_member *m)
     m->state = TP_MEMBER_ARMED;
     m->is_unsure = false;
     m->reason[0] = '\0';
+    change(m);
+}
+
+void tp_kineto_note_interval(struct tp_member *m, const struct tp_kineto_target *seen)
+{
+    uint64_t ns = seen->rhythm.interval_ns;
+
+    /* What is not learnt yet is the usual one. */
+    if (m->state != TP_MEMBER_WAITING || m->interval_ns == ns ||
+        (m->interval_ns != 0 && seen->polls < POLLS_TO_LEARN))
+        return;
+    m->interval_ns = ns;
     change(m);
 }
 
@@ -163,6 +176,7 @@ void tp_kineto_news(struct tp_member *m, const struct tp_kineto_target *news,
         return;
     }
     m->kineto.gone_ns = 0;
+    tp_kineto_note_interval(m, news);
     tp_kineto_note_step(m, news);
     if ((news->news & TP_KINETO_NEWS_SERVED) != 0)
         note_served(m);

@@ -137,6 +137,10 @@ bool tp_kineto_is_collecting(const struct tp_trace *t);
 /* The trace stops: members that were not told yet are out of it. */
 void tp_kineto_stop(struct tp_trace *t);
 
+/* How often the process of a member asks goes into the member's row: after a restart it
+ * takes two requests to be learnt again. */
+void tp_kineto_note_interval(struct tp_member *m, const struct tp_kineto_target *seen);
+
 /* A member that waits while its process lags says so, until it is in step again. */
 void tp_kineto_note_step(struct tp_member *m, const struct tp_kineto_target *seen);
 

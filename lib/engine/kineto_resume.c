@@ -6,11 +6,12 @@
  * that has a request throws a second one away, and its file is taken whichever it
  * follows.
  *
- * Nobody knows how the processes ask: each has to ask once to be known, and then once
- * more to be told. When the start is too near for that it is moved for those who wait,
- * and for the trace, unless others have begun by then. Who has been told keeps to the
- * old one. The lost alternative, to wait for signs of who was told and then to plan
- * anew, starts no sooner, since the same two requests have to come.
+ * Nobody knows when the processes ask, only how often: each has to ask once to be
+ * known, and then once more to be told. When the start is too near for that it is
+ * moved for those who wait, and for the trace, unless others have begun by then. Who
+ * has been told keeps to the old one. The lost alternative, to wait for signs of who
+ * was told and then to plan anew, starts no sooner, since the same two requests have
+ * to come.
  */
 #include <stdio.h>
 
@@ -26,10 +27,24 @@ static bool is_told(const struct tp_member *m)
     return m->state != TP_MEMBER_WAITING && tp_life_is_awaited(m);
 }
 
+/* How often those ask who wait, the slowest of them; at least the usual. */
+static uint64_t slowest_ns(const struct tp_trace *t)
+{
+    uint64_t ns = TP_KINETO_POLL_NS;
+
+    for (size_t i = 0; i < t->n_members; i++) {
+        const struct tp_member *m = t->members[i];
+
+        if (tp_kineto_is_waiting(m) && m->interval_ns > ns)
+            ns = m->interval_ns;
+    }
+    return ns;
+}
+
 /* Whether a process can have been told of that start, or is to be told very soon. */
 static bool is_near(const struct tp_trace *t, struct tp_now now)
 {
-    const struct tp_kineto_rhythm usual = {.interval_ns = TP_KINETO_POLL_NS};
+    const struct tp_kineto_rhythm usual = {.interval_ns = slowest_ns(t)};
 
     return now.mono_ns >= tp_kineto_hold_until(&usual,
                                                tp_kineto_to_mono(t->start_at_ns, now),
@@ -58,7 +73,7 @@ static bool is_to_be_moved(const struct tp_trace *t, struct tp_now now)
 
 static void move_start(struct tp_trace *t, struct tp_now now)
 {
-    uint64_t answered_ns = now.mono_ns + 2 * TP_KINETO_POLL_NS + SLACK_NS;
+    uint64_t answered_ns = now.mono_ns + 2 * slowest_ns(t) + SLACK_NS;
     uint64_t start_ns = tp_kineto_safe_start(answered_ns, tp_kineto_warmup_ns(t));
     uint64_t start_wall_ns = tp_kineto_to_wall(start_ns, now);
     size_t n_warnings = t->spec.n_warnings;

@@ -58,7 +58,8 @@ bool tp_match(const struct tp_engine *e, const struct tp_spec *spec,
     return reason[0] == '\0';
 }
 
-/* Where its file is and whose it must be, when the process is not there any more. */
+/* Where its file is and whose it must be, and how often it asks, when the process is
+ * not there any more, or not yet again. */
 static void note_folder(struct tp_member *m, const struct tp_producer *p)
 {
     if (p->kineto == NULL)
@@ -67,6 +68,7 @@ static void note_folder(struct tp_member *m, const struct tp_producer *p)
     m->is_dirty = m->is_dirty || !m->has_uid || m->uid != p->kineto->seen.peer.uid;
     m->uid = p->kineto->seen.peer.uid;
     m->has_uid = true;
+    tp_kineto_note_interval(m, &p->kineto->seen);
 }
 
 /* Add one producer as a member. */

@@ -77,8 +77,9 @@ struct tp_member {
     bool has_uid;                                /* uid is known: a Kineto process */
     uint32_t uid;                                /* who may have written its file */
     char folder_key[TP_KINETO_FOLDER_KEY_BYTES]; /* secret; "" = its folder has none */
-    bool is_dirty;                               /* differs from its row */
-    bool is_only_listed; /* has no row of its own yet: persist.h */
+    uint64_t interval_ns; /* how often its process asks; 0 = not known */
+    bool is_dirty;        /* differs from its row */
+    bool is_only_listed;  /* has no row of its own yet: persist.h */
     struct tp_kineto_part kineto;
 };
 

@@ -179,6 +179,7 @@ static struct tp_row_member member_row(const struct tp_member *m)
         .clock_error_ns = m->clock_error_ns,
         .uid = m->has_uid ? (int64_t)m->uid : -1,
         .folder_key = tp_str_of(m->folder_key),
+        .interval_ns = m->interval_ns,
     };
 }
 

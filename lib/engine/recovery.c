@@ -239,6 +239,7 @@ static int load_member(const struct tp_row_member *row, struct tp_err *err, void
     m->uid = m->has_uid ? (uint32_t)row->uid : 0;
     snprintf(m->folder_key, sizeof(m->folder_key), "%.*s", (int)row->folder_key.len,
              row->folder_key.ptr);
+    m->interval_ns = row->interval_ns;
     m->is_dirty = false;
     return TP_OK;
 }

@@ -84,12 +84,15 @@ static const char version_5[] =
 
 static const char version_6[] =
     "ALTER TABLE members ADD COLUMN folder_key TEXT NOT NULL DEFAULT '';";
+
+static const char version_7[] =
+    "ALTER TABLE members ADD COLUMN interval_ns INTEGER NOT NULL DEFAULT 0;";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
-    static const char *const steps[] = {version_1, version_2, version_3,
-                                        version_4, version_5, version_6};
+    static const char *const steps[] = {version_1, version_2, version_3, version_4,
+                                        version_5, version_6, version_7};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

@@ -94,6 +94,7 @@ struct tp_row_member {
     uint64_t clock_error_ns;
     int64_t uid;              /* of its process, as the kernel said; -1 = not known */
     struct tp_str folder_key; /* of its folder, secret; "" = it has none */
+    uint64_t interval_ns;     /* how often its process asks; 0 = not known */
 };
 
 struct tp_row_stream {

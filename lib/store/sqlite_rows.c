@@ -31,7 +31,7 @@ static const struct tp_sqlite_table_info tables[TP_SQLITE_TABLES] = {
                            "trace," IDENTITY
                            "is_matched,state,reason,stream_no,step,started_ns," COUNTS
                            "has_clock,clock_offset_ns,clock_error_ns,type_counts,uid,"
-                           "folder_key"},
+                           "folder_key,interval_ns"},
     [TP_SQLITE_STREAMS] = {"streams", "trace,no", "trace,no",
                            "trace,no," IDENTITY
                            "is_file,file_name,state,reason,damage," COUNTS
@@ -346,6 +346,7 @@ static void put_member(struct walk *w, const struct tp_row_member *row)
     put_text(w, row->type_counts);
     put_int(w, row->uid);
     put_text(w, row->folder_key);
+    put_u64(w, row->interval_ns);
 }
 
 int tp_sqlite_bind_member(sqlite3_stmt *stmt, const struct tp_row_member *row)
@@ -390,6 +391,7 @@ void tp_sqlite_take_member(sqlite3_stmt *stmt, struct tp_row_member *row)
     row->type_counts = take_text(&w);
     row->uid = take_int(&w);
     row->folder_key = take_text(&w);
+    row->interval_ns = take_u64(&w);
 }
 
 int tp_sqlite_bind_stream(sqlite3_stmt *stmt, const struct tp_row_stream *row)

@@ -252,6 +252,37 @@ static void test_a_start_by_hand_is_moved_with_its_end(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
+/* Its second request after the restart comes 40 s later, not 10. */
+static void test_a_start_is_moved_as_far_as_a_slow_process_needs(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < 4; i++) {
+        ask_and_drive(r, 1, IDLE);
+        wait(r, 20 * RIG_S);
+    }
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 4 * RIG_S);
+    assert_int_equal(rig_restart(r), TP_OK);
+    drive(r);
+    expect(r, id, 1, "waiting", "the service restarted: its start was moved");
+    wait(r, 16 * RIG_S);
+    assert_string_equal(ask(r, 1, IDLE), "");
+    drive(r);
+    wait(r, 20 * RIG_S);
+    assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
+    drive(r);
+    expect(r, id, 1, "armed", "");
+    wait(r, 8 * RIG_S);
+    report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+    wait(r, 1 * RIG_S);
+    bring_file(r, id, 1);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "complete", "");
+}
+
 /* A trace of yesterday does not begin today. */
 static void test_a_start_that_passed_long_ago_is_not_moved(void **state)
 {
@@ -457,6 +488,7 @@ int main(void)
         TEST(test_a_second_kill_moves_the_start_again),
         TEST(test_only_who_waits_is_told_a_new_start),
         TEST(test_a_start_by_hand_is_moved_with_its_end),
+        TEST(test_a_start_is_moved_as_far_as_a_slow_process_needs),
         TEST(test_a_start_that_passed_long_ago_is_not_moved),
         TEST(test_a_file_of_a_process_that_ended_meanwhile_is_found),
         TEST(test_nobody_can_guess_where_a_file_is_written),

@@ -248,6 +248,7 @@ static int nth_member(void *arg, size_t i, struct tp_row_member *out,
         .type_counts = str("1 2 3\n"),
         .uid = 1000,
         .folder_key = str("k"),
+        .interval_ns = 20000000000,
     };
     return TP_OK;
 }
@@ -280,6 +281,7 @@ static int check_member(const struct tp_row_member *row, struct tp_err *err, voi
     assert_true(tp_str_equal(row->type_counts, want.type_counts));
     assert_int_equal(row->uid, 1000);
     assert_true(tp_str_is(row->folder_key, "k"));
+    assert_true(row->interval_ns == 20000000000);
     assert_true(tp_str_is(row->state, *n == 4 ? "recording" : "waiting"));
     (*n)++;
     return TP_OK;
@@ -349,11 +351,12 @@ static void test_a_list_that_was_dropped_or_not_put_has_no_rows(void **state)
     assert_int_equal(n, 0);
 }
 
-static int expect_no_key(const struct tp_row_member *row, struct tp_err *err, void *arg)
+static int expect_no_interval(const struct tp_row_member *row, struct tp_err *err,
+                              void *arg)
 {
     (void)err;
-    assert_true(tp_str_is(row->folder_key, ""));
-    assert_int_equal(row->uid, 1000);
+    assert_true(row->interval_ns == 0);
+    assert_true(tp_str_is(row->folder_key, "k"));
     (*(int *)arg)++;
     return TP_OK;
 }
@@ -379,12 +382,12 @@ static void test_a_list_of_an_older_version_has_the_defaults_of_the_newer(void *
         sqlite3_exec(db,
                      "UPDATE member_lists SET rows = "
                      "json_remove(rows, '$[0][#-1]', '$[1][#-1]',"
-                     "'$[2][#-1]'), columns = replace(columns, ',folder_key', '')",
+                     "'$[2][#-1]'), columns = replace(columns, ',interval_ns', '')",
                      NULL, NULL, NULL),
         SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     assert_int_equal(tp_store_sqlite_open(path, false, &s, NULL), TP_OK);
-    assert_int_equal(s->ops->each_member(s, expect_no_key, &n, NULL), TP_OK);
+    assert_int_equal(s->ops->each_member(s, expect_no_interval, &n, NULL), TP_OK);
     assert_int_equal(n, 3);
     tp_store_close(s);
     free(path);
@@ -553,7 +556,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 6);
+    assert_int_equal(n, 7);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -572,7 +575,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
 }
 
 /* A member that an older version has written has no counts by type, no process, no
- * user, and no key of its folder. */
+ * user, no key of its folder, and no interval. */
 static void test_members_of_version_1_have_no_counts_by_type(void **state)
 {
     size_t n;
@@ -599,12 +602,12 @@ static void test_members_of_version_1_have_no_counts_by_type(void **state)
     assert_int_equal(tp_migrations_run(db, known, n, NULL), TP_OK);
     assert_int_equal(
         sqlite3_prepare_v2(db,
-                           "SELECT type_counts || process || uid || folder_key FROM "
-                           "members",
+                           "SELECT type_counts || process || uid || folder_key || "
+                           "interval_ns FROM members",
                            -1, &stmt, NULL),
         SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "-1");
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "-10");
     sqlite3_finalize(stmt);
     sqlite3_close(db);
 }
