@@ -206,10 +206,9 @@ void tp_kineto_set_times(struct tp_member *m, struct tp_now now)
     uint64_t end_ns = end_of(t), duration_ms = t->spec.kineto_duration_ms;
 
     part->start_wall_ns = t->start_at_ns;
-    if (link != NULL &&
-        tp_kineto_next_answer(&link->seen.rhythm, now.mono_ns + LEAD_NS) >
-            tp_kineto_serve_until(tp_kineto_to_mono(t->start_at_ns, now),
-                                  tp_kineto_warmup_ns(t)))
+    if (link != NULL && !tp_kineto_can_keep(&link->seen.rhythm, now.mono_ns + LEAD_NS,
+                                            tp_kineto_to_mono(t->start_at_ns, now),
+                                            tp_kineto_warmup_ns(t)))
         part->start_wall_ns = tp_kineto_to_wall(
             tp_kineto_common_start(&link->seen.rhythm, 1, now.mono_ns + LEAD_NS,
                                    tp_kineto_warmup_ns(t)),
@@ -370,8 +369,9 @@ static void keep_away(struct tp_member *m, const struct tp_kineto_link *link,
         t->start_at_ns != t->spec.start_wall_ns || part->start_wall_ns > t->start_at_ns)
         return;
     part->start_wall_ns = t->start_at_ns -
-                          tp_kineto_sooner(&link->seen.rhythm, now.mono_ns + LEAD_NS,
-                                           tp_kineto_to_mono(t->start_at_ns, now));
+                          tp_kineto_sooner(&link->seen.rhythm, now.mono_ns,
+                                           tp_kineto_to_mono(t->start_at_ns, now),
+                                           tp_kineto_warmup_ns(t));
     part->duration_ms = (end_ns - part->start_wall_ns) / TP_NS_PER_MS;
 }
 

@@ -76,21 +76,38 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
     return best_ns + warmup_ns;
 }
 
-uint64_t tp_kineto_sooner(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
-                          uint64_t start_ns)
-{
-    for (uint64_t ns = 0; ns < TP_KINETO_CHOICE_NS && ns < start_ns; ns += STEP_NS) {
-        if (tick_distance(rhythm, from_ns, start_ns - ns) >= TP_KINETO_CHOICE_NS / 2)
-            return ns;
-    }
-    return TP_KINETO_CHOICE_NS < start_ns ? TP_KINETO_CHOICE_NS : 0;
-}
-
 uint64_t tp_kineto_serve_until(uint64_t start_ns, uint64_t warmup_ns)
 {
     uint64_t before_ns = warmup_ns + TP_KINETO_TICK_NS + SLACK_NS;
 
     return start_ns > before_ns ? start_ns - before_ns : 0;
+}
+
+bool tp_kineto_can_keep(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
+                        uint64_t start_ns, uint64_t warmup_ns)
+{
+    return tp_kineto_next_answer(rhythm, from_ns) + SLACK_NS <=
+           tp_kineto_serve_until(start_ns, warmup_ns);
+}
+
+uint64_t tp_kineto_sooner(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
+                          uint64_t start_ns, uint64_t warmup_ns)
+{
+    uint64_t best_ns = 0, farthest_ns = 0;
+
+    for (uint64_t ns = 0; ns <= TP_KINETO_CHOICE_NS && ns < start_ns; ns += STEP_NS) {
+        uint64_t far_ns = tick_distance(rhythm, from_ns, start_ns - ns);
+
+        if (!tp_kineto_can_keep(rhythm, from_ns, start_ns - ns, warmup_ns))
+            break;
+        if (far_ns > farthest_ns) {
+            farthest_ns = far_ns;
+            best_ns = ns;
+        }
+        if (far_ns >= TP_KINETO_CHOICE_NS / 2)
+            break;
+    }
+    return best_ns;
 }
 
 uint64_t tp_kineto_hold_until(const struct tp_kineto_rhythm *rhythm, uint64_t start_ns,

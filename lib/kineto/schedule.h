@@ -58,13 +58,23 @@ uint64_t tp_kineto_common_start(const struct tp_kineto_rhythm *rhythms, size_t n
                                 uint64_t from_ns, uint64_t warmup_ns);
 
 /*
+ * Whether a process can be told of a start at the next request whose answer it reads at
+ * once, also when that comes a fifth of a second after it is expected.
+ *
+ * from_ns  no answer can be given before.
+ */
+bool tp_kineto_can_keep(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
+                        uint64_t start_ns, uint64_t warmup_ns);
+
+/*
  * How much sooner a process should begin than at start_ns, which somebody has chosen,
- * to be away from such ticks: 0 to TP_KINETO_CHOICE_NS.
+ * to be away from such ticks: 0 to TP_KINETO_CHOICE_NS. It is never so much that it
+ * could not be kept; then it is as far from a tick as can be.
  *
  * from_ns  no answer can be given before.
  */
 uint64_t tp_kineto_sooner(const struct tp_kineto_rhythm *rhythm, uint64_t from_ns,
-                          uint64_t start_ns);
+                          uint64_t start_ns, uint64_t warmup_ns);
 
 /*
  * The latest moment to answer a process that is to start at start_ns: the warm-up, one

@@ -81,6 +81,51 @@ static void test_a_start_that_was_asked_for_is_away_from_ticks(void **state)
     tp_trace_view_free(v);
 }
 
+/* Process 1, which asks 5 s after this and begins its ticks 410 ms later. */
+static void give_ticks(struct rig *r)
+{
+    char id[TP_TRACE_ID_BYTES];
+
+    give_order(r, id, IDLE);
+    report(r, id, 1, TP_KINETO_FILE_REFUSED, "no file: so that its ticks stay");
+    wait(r, 2 * RIG_S);
+    wait(r, 1 * RIG_S);
+    rig_expect_outcome(r, id, "empty", NULL);
+    wait(r, 2 * RIG_S);
+    ask_and_drive(r, 1, BUSY);
+    wait(r, 4340 * RIG_MS);
+    ask_and_drive(r, 2, IDLE);
+    wait(r, 200 * RIG_MS);
+    ask_and_drive(r, 3, IDLE);
+    wait(r, 50 * RIG_MS);
+    ask_and_drive(r, 1, IDLE);
+}
+
+/* The ticks of three leave no good start, and the one that was asked for is as near as
+ * can be: who has a tick at it is still told at its next request, a moment late. */
+static void test_a_start_that_is_near_is_not_moved_out_of_reach(void **state)
+{
+    struct rig *r = *state;
+    struct tp_trace_request request = {.start = TP_START_AT,
+                                       .stop_duration_ms = 1000,
+                                       .kineto_json = rig_str("{\"warmup_ms\":0}")};
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *v;
+
+    give_ticks(r);
+    request.start_wall_ns = r->now.wall_ns + 6603 * RIG_MS;
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    v = rig_view(r, id);
+    assert_int_equal(v->start_at_wall_ns, request.start_wall_ns);
+    tp_trace_view_free(v);
+    drive(r);
+    wait(r, 5020 * RIG_MS);
+    assert_int_equal(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME="),
+                     request.start_wall_ns / RIG_MS);
+    drive(r);
+    expect(r, id, 1, "armed", "");
+}
+
 static void test_one_whose_start_was_far_away_and_cancelled_is_free(void **state)
 {
     struct rig *r = *state;
@@ -430,6 +475,7 @@ int main(void)
         TEST(test_a_start_that_is_far_away_is_told_late),
         TEST(test_a_start_that_was_asked_for_is_away_from_ticks),
         TEST(test_one_that_has_ended_is_not_required),
+        TEST(test_a_start_that_is_near_is_not_moved_out_of_reach),
         TEST(test_one_whose_start_was_far_away_and_cancelled_is_free),
         TEST(test_one_that_lags_is_planned_for_and_told_a_request_later),
         TEST(test_one_that_falls_behind_after_the_plan_says_that_it_lagged),

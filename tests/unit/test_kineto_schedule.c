@@ -69,16 +69,38 @@ static void test_a_chosen_start_is_kept_or_a_little_sooner(void **state)
         const struct tp_kineto_rhythm known = {100 * S, 5 * S, 90 * S + tick * MS, 0,
                                                false};
         const struct tp_kineto_rhythm asks = {100 * S + tick * MS, 5 * S, 0, 0, false};
-        uint64_t sooner = tp_kineto_sooner(&known, 101 * S, 160 * S);
+        uint64_t sooner = tp_kineto_sooner(&known, 101 * S, 160 * S, 5 * S);
         uint64_t apart = (60 * S - sooner + 10 * S - tick * MS) % S;
 
         if (sooner > TP_KINETO_CHOICE_NS || apart < 200 * MS || apart > 800 * MS)
             fail_msg("tick %d: %d ms sooner", (int)tick, (int)(sooner / MS));
-        if (tp_kineto_sooner(&asks, 101 * S, 160 * S) != sooner)
+        if (tp_kineto_sooner(&asks, 101 * S, 160 * S, 5 * S) != sooner)
             fail_msg("tick %d, of one that is not known", (int)tick);
     }
-    assert_int_equal(
-        tp_kineto_sooner(&(struct tp_kineto_rhythm){S, 5 * S, S, 0, false}, S, 0), 0);
+    assert_int_equal(tp_kineto_sooner(&(struct tp_kineto_rhythm){S, 5 * S, S, 0, false},
+                                      S, 0, 0),
+                     0);
+}
+
+/* Near its ticks or not: it has a fifth of a second beyond its next request, or all
+ * that the chosen start leaves. */
+static void test_a_start_that_is_near_stays_in_reach(void **state)
+{
+    (void)state;
+    for (uint64_t ms = 1000; ms < 2000; ms += 7) {
+        uint64_t start = 105 * S + ms * MS + 3 * S;
+
+        for (uint64_t tick = 0; tick < 1000; tick += 10) {
+            const struct tp_kineto_rhythm r = {100 * S, 5 * S, 90 * S + tick * MS, 0,
+                                               false};
+            uint64_t sooner = tp_kineto_sooner(&r, 101 * S, start, 3 * S);
+
+            if (sooner > 0 &&
+                tp_kineto_serve_until(start - sooner, 3 * S) < 105 * S + 200 * MS)
+                fail_msg("%d ms, tick %d: %d ms sooner", (int)ms, (int)tick,
+                         (int)(sooner / MS));
+        }
+    }
 }
 
 static void test_one_process_without_warmup_starts_within_eight_seconds(void **state)
@@ -103,6 +125,18 @@ static void test_a_start_can_be_kept_when_it_is_served_in_time(void **state)
     assert_int_equal(tp_kineto_serve_until(2 * S, 5 * S), 0);
     assert_true(tp_kineto_serve_until(tp_kineto_safe_start(50 * S, 5 * S), 5 * S) >=
                 50 * S);
+}
+
+static void test_a_start_is_kept_with_a_margin_only(void **state)
+{
+    const struct tp_kineto_rhythm r = {100 * S, 5 * S, 0, 0, false};
+
+    (void)state;
+    assert_true(tp_kineto_can_keep(&r, 101 * S, 108 * S + 400 * MS, 2 * S));
+    assert_false(tp_kineto_can_keep(&r, 101 * S, 108 * S + 399 * MS, 2 * S));
+    for (uint64_t from = 100 * S; from < 105 * S; from += 10 * MS)
+        assert_true(tp_kineto_can_keep(
+            &r, from, tp_kineto_common_start(&r, 1, from, 2 * S), 2 * S));
 }
 
 static void test_an_interval_of_its_own_is_learnt(void **state)
@@ -198,8 +232,10 @@ int main(void)
         cmocka_unit_test(test_one_that_is_behind_is_told_a_request_later),
         cmocka_unit_test(test_the_start_keeps_away_from_ticks),
         cmocka_unit_test(test_a_chosen_start_is_kept_or_a_little_sooner),
+        cmocka_unit_test(test_a_start_that_is_near_stays_in_reach),
         cmocka_unit_test(test_one_process_without_warmup_starts_within_eight_seconds),
         cmocka_unit_test(test_a_start_can_be_kept_when_it_is_served_in_time),
+        cmocka_unit_test(test_a_start_is_kept_with_a_margin_only),
         cmocka_unit_test(test_an_interval_of_its_own_is_learnt),
         cmocka_unit_test(test_a_longer_interval_is_learnt_when_it_comes_twice),
         cmocka_unit_test(test_one_early_request_plans_no_start_too_early),
