@@ -6,6 +6,11 @@
  * goes to its end; it is a ring through the sockets themselves, so nothing is allocated
  * and a socket that is closed is in it no more. The time is rounded up to a step: the
  * thread wakes up once for all of a step, however many ask.
+ *
+ * When all sockets are taken, a user who has fewer than another by two or more takes
+ * the one of the other's that was not used for longest. So one user may have all as
+ * long as nobody else wants any, and no two users take one from each other in turns.
+ * Who has none of his own is answered as a stranger.
  */
 #include "server/kineto_replies.h"
 
@@ -37,8 +42,9 @@ struct reply_socket {
 struct tp_kineto_replies {
     struct tp_kineto_socket *sockets;
     size_t most;
-    struct tp_strmap map; /* listener, user, address -> struct reply_socket */
-    struct place looks;   /* between the last and the first */
+    struct tp_strmap map;    /* listener, user, address -> struct reply_socket */
+    struct tp_strmap by_uid; /* user -> how many of these */
+    struct place looks;      /* between the last and the first */
 };
 
 static void leave_ring(struct place *p)
@@ -84,13 +90,42 @@ static size_t make_key(const struct tp_kineto_peer *peer, char *key)
     return 8 + (size_t)peer->address_bytes;
 }
 
+static uint64_t count_of(const struct tp_kineto_replies *r, uint32_t uid)
+{
+    uint64_t n = 0;
+
+    tp_strmap_get_u64(&r->by_uid, (const char *)&uid, sizeof(uid), &n);
+    return n;
+}
+
+/* One less of that user. */
+static void count_down(struct tp_kineto_replies *r, uint32_t uid)
+{
+    uint64_t n = count_of(r, uid);
+    const char *bytes = (const char *)&uid;
+
+    if (n <= 1)
+        tp_strmap_remove_u64(&r->by_uid, bytes, sizeof(uid));
+    else /* it is there, so no memory is needed */
+        tp_strmap_put_u64(&r->by_uid, bytes, sizeof(uid), n - 1, NULL);
+}
+
+static uint32_t uid_of(const char *key)
+{
+    uint32_t uid;
+
+    memcpy(&uid, key + 4, sizeof(uid));
+    return uid;
+}
+
 static void drop(struct tp_kineto_replies *r, const char *key, size_t n)
 {
     struct reply_socket *s;
-    uint32_t number;
+    uint32_t number, uid = uid_of(key);
 
     memcpy(&number, key, sizeof(number));
     s = tp_strmap_remove(&r->map, key, n); /* the key may go with it */
+    count_down(r, uid);
     leave_ring(&s->place);
     tp_kineto_reply_close(&r->sockets[number], s->fd);
     free(s);
@@ -106,6 +141,7 @@ void tp_kineto_replies_free(struct tp_kineto_replies *r)
     while (tp_strmap_next(&r->map, &cursor, &key, NULL))
         drop(r, key.ptr, key.len);
     tp_strmap_fini(&r->map);
+    tp_strmap_fini(&r->by_uid);
     free(r);
 }
 
@@ -136,16 +172,82 @@ uint64_t tp_kineto_replies_unread(struct tp_kineto_replies *r,
     return s == NULL ? 0 : tp_kineto_unread_bytes(s->fd);
 }
 
+/* The user who has most. */
+static uint32_t richest(const struct tp_kineto_replies *r, uint64_t *n)
+{
+    struct tp_str key;
+    uint32_t uid = 0;
+    size_t cursor = 0;
+    uint64_t has;
+
+    *n = 0;
+    while (tp_strmap_next_u64(&r->by_uid, &cursor, &key, &has)) {
+        if (has <= *n)
+            continue;
+        *n = has;
+        memcpy(&uid, key.ptr, sizeof(uid));
+    }
+    return uid;
+}
+
+/* Close the one of a user that was not used for longest. */
+static void drop_oldest(struct tp_kineto_replies *r, uint32_t uid)
+{
+    char oldest[KEY_BYTES];
+    size_t oldest_bytes = 0, cursor = 0;
+    uint64_t used_ns = UINT64_MAX;
+    struct tp_str key;
+    void *found;
+
+    while (tp_strmap_next(&r->map, &cursor, &key, &found)) {
+        const struct reply_socket *s = found;
+
+        if (uid_of(key.ptr) != uid || s->used_ns >= used_ns)
+            continue;
+        used_ns = s->used_ns;
+        oldest_bytes = key.len;
+        memcpy(oldest, key.ptr, key.len);
+    }
+    if (oldest_bytes > 0)
+        drop(r, oldest, oldest_bytes);
+}
+
+/* Whether there is room for one more of a user's, which another's may make. */
+static bool make_room(struct tp_kineto_replies *r, uint32_t uid)
+{
+    uint64_t most;
+    uint32_t other;
+
+    if (tp_strmap_len(&r->map) < r->most)
+        return true;
+    other = richest(r, &most);
+    if (most < count_of(r, uid) + 2)
+        return false;
+    drop_oldest(r, other);
+    return true;
+}
+
 /* Keep fd as the socket of that process. Returns false when that cannot be. */
 static bool keep(struct tp_kineto_replies *r, const struct tp_kineto_peer *peer, int fd,
                  uint64_t target, uint64_t now_ns)
 {
     char key[KEY_BYTES];
     size_t n = make_key(peer, key);
-    struct reply_socket *s = tp_strmap_len(&r->map) >= r->most ? NULL
-                                                               : calloc(1, sizeof(*s));
+    const char *uid = (const char *)&peer->uid;
+    struct reply_socket *s;
+    uint64_t mine;
 
+    if (!make_room(r, peer->uid))
+        return false;
+    mine = count_of(r, peer->uid);
+    s = calloc(1, sizeof(*s));
     if (s == NULL || tp_strmap_put(&r->map, key, n, s, NULL) != TP_OK) {
+        free(s);
+        return false;
+    }
+    if (tp_strmap_put_u64(&r->by_uid, uid, sizeof(peer->uid), mine + 1, NULL) !=
+        TP_OK) {
+        tp_strmap_remove(&r->map, key, n);
         free(s);
         return false;
     }

@@ -38,7 +38,8 @@ enum tp_kineto_sent {
  * Make an empty set.
  *
  * sockets  those that a peer's `listener` counts; borrowed, and outlive the set.
- * most     sockets of its own at once; more processes are answered as unknown ones.
+ * most     sockets of its own at once; more processes are answered as unknown ones, and
+ *          those of the user who has most, when others have none.
  * out      set only on success; release with tp_kineto_replies_free().
  *
  * TP_ENOMEM.

@@ -162,6 +162,45 @@ static void test_there_are_never_more_than_allowed(void **state)
     assert_int_equal(tp_kineto_replies_count(p->replies), MOST);
 }
 
+/* One user has all; another one takes half of them, first those that were not used, and
+ * not one more. */
+static void test_a_user_has_no_more_than_others_leave(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_replies *r = NULL;
+    struct tp_kineto_peer peers[10];
+    int clients[10];
+
+    assert_int_equal(tp_kineto_replies_new(p->sockets, 5, &r, NULL), TP_OK);
+    for (unsigned i = 0; i < 10; i++) {
+        clients[i] = open_client(p, 0, &peers[i]);
+        peers[i].uid += i >= 5;
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(tp_kineto_replies_send(r, &peers[i], (struct tp_str){"abc", 3},
+                                                i + 1, 100 + i % 5),
+                         TP_KINETO_SENT);
+        expect_read(clients[i]);
+        if (i == 4)
+            tp_kineto_replies_unread(r, &peers[0], 110); /* it has asked again */
+    }
+    assert_int_equal(tp_kineto_replies_count(r), 5);
+    for (unsigned i = 0; i < 10; i++) {
+        bool has = i == 0 || i == 3 || i == 4 || i == 5 || i == 6;
+
+        if (tp_kineto_replies_has(r, &peers[i]) != has)
+            fail_msg("client %u", i);
+    }
+    for (unsigned i = 0; i < 10; i++) /* and nobody takes it back */
+        tp_kineto_replies_send(r, &peers[i], (struct tp_str){"abc", 3}, i + 1, 120);
+    assert_true(tp_kineto_replies_has(r, &peers[3]));
+    assert_true(tp_kineto_replies_has(r, &peers[6]));
+    assert_false(tp_kineto_replies_has(r, &peers[7]));
+    tp_kineto_replies_free(r);
+    for (unsigned i = 0; i < 10; i++)
+        close(clients[i]);
+}
+
 static void test_one_that_does_not_read_keeps_nobody_waiting(void **state)
 {
     struct place *p = *state;
@@ -470,6 +509,7 @@ int main(void)
         TEST(test_one_that_is_known_keeps_its_socket),
         TEST(test_a_stranger_is_answered_and_keeps_none),
         TEST(test_there_are_never_more_than_allowed),
+        TEST(test_a_user_has_no_more_than_others_leave),
         TEST(test_one_that_does_not_read_keeps_nobody_waiting),
         TEST(test_strangers_that_do_not_read_keep_no_stranger_waiting),
         TEST(test_without_descriptors_all_are_answered),
