@@ -282,12 +282,13 @@ static void write_kineto(struct writer *w, struct tp_engine *engine)
     };
     struct tp_kineto_stats stats;
     char why[8];
-    bool is_on = tp_engine_kineto_files(engine, why, sizeof(why));
 
     tp_engine_kineto_stats(engine, &stats);
-    head(w, "traceplane_kineto_files_usable", "gauge",
-         "Whether PyTorch processes can leave files: 1, or 0.");
-    value(w, "traceplane_kineto_files_usable", "", is_on && *why == '\0');
+    if (tp_engine_kineto_files(engine, why, sizeof(why))) {
+        head(w, "traceplane_kineto_files_usable", "gauge",
+             "Whether PyTorch processes can leave files: 1, or 0.");
+        value(w, "traceplane_kineto_files_usable", "", *why == '\0');
+    }
     head(w, "traceplane_kineto_processes", "gauge", "PyTorch processes that ask.");
     value(w, "traceplane_kineto_processes", "", stats.n_targets);
     head(w, "traceplane_kineto_datagrams_total", "counter",

@@ -163,6 +163,29 @@ static void test_each_number_of_the_engine_is_shown(void **state)
     free(m);
 }
 
+/* A gauge that is 0 because nobody wants Kineto processes would be an alarm. */
+static void test_whether_kineto_files_are_usable_is_said_when_they_are_wanted(
+    void **state)
+{
+    const struct tp_kineto_opts opts = {.trace_dir = "/tmp/tp", .root_dir = "/tmp"};
+    struct rig *r = *state;
+    struct tp_metrics *m = new_metrics();
+    char *text = text_of(r, m);
+
+    assert_int_equal(count_lines(text, "traceplane_kineto_files_usable"), 0);
+    free(text);
+    r->kineto = &opts;
+    assert_int_equal(rig_restart(r), TP_OK);
+    text = text_of(r, m);
+    expect_line(text, "traceplane_kineto_files_usable 1");
+    free(text);
+    tp_engine_kineto_set_files(r->engine, "its folder is gone");
+    text = text_of(r, m);
+    expect_line(text, "traceplane_kineto_files_usable 0");
+    free(text);
+    free(m);
+}
+
 static void test_the_engine_is_asked_when_somebody_reads(void **state)
 {
     struct rig *r = *state;
@@ -235,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_each_route_has_a_row_of_its_own),
         engine_test(test_gauges_never_show_less_than_nothing),
         engine_test(test_each_number_of_the_engine_is_shown),
+        engine_test(test_whether_kineto_files_are_usable_is_said_when_they_are_wanted),
         engine_test(test_the_engine_is_asked_when_somebody_reads),
         engine_test(test_each_name_is_introduced_once),
         engine_test(test_a_limit_and_want_of_memory_are_told),
