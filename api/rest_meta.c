@@ -19,7 +19,7 @@ void tp_rest_health(struct tp_call *call)
 /* What does not keep the service from its work, but somebody else from theirs. */
 static void answer_ready(struct tp_call *call)
 {
-    char why[160], text[240];
+    char why[TP_ERR_MESSAGE_BYTES], text[TP_ERR_MESSAGE_BYTES + 64];
     struct tp_json_out o;
 
     tp_engine_kineto_files(call->service->engine, why, sizeof(why));

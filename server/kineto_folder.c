@@ -25,7 +25,7 @@ static int make_home(const char *path, struct tp_err *err)
 {
     if (mkdir(path, HOME_MODE) == 0 || errno == EEXIST)
         return TP_OK;
-    return tp_fail(err, TP_EIO, "cannot make '%.200s': %m", path);
+    return tp_fail(err, TP_EIO, "cannot make a folder: %m: '%.300s'", path);
 }
 
 /* Ours, and nobody else's to write in. */
@@ -34,14 +34,16 @@ static int check_home(int fd, const char *path, struct tp_err *err)
     struct stat st;
 
     if (fstat(fd, &st) != 0)
-        return tp_fail(err, TP_EIO, "cannot look at '%.200s': %m", path);
+        return tp_fail(err, TP_EIO, "cannot look at its folder: %m: '%.300s'", path);
     if (st.st_uid != geteuid())
-        return tp_fail(err, TP_EDENIED, "'%.200s' belongs to user %u", path,
-                       (unsigned)st.st_uid);
+        return tp_fail(err, TP_EDENIED, "its folder belongs to user %u: '%.300s'",
+                       (unsigned)st.st_uid, path);
     if ((st.st_mode & 07777) != HOME_MODE && fchmod(fd, HOME_MODE) != 0)
-        return tp_fail(err, TP_EDENIED, "'%.200s' may be written to by others", path);
+        return tp_fail(err, TP_EDENIED,
+                       "its folder may be written to by others: '%.300s'", path);
     if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        return tp_fail(err, TP_EDENIED, "cannot make folders in '%.200s': %m", path);
+        return tp_fail(err, TP_EDENIED, "cannot make folders in it: %m: '%.300s'",
+                       path);
     return TP_OK;
 }
 
@@ -61,11 +63,11 @@ int tp_kineto_home_has_room(int fd, const char *path, struct tp_err *err)
     if (fstatvfs(fd, &fs) != 0)
         return TP_OK;
     if (fs.f_blocks != 0 && fs.f_bavail < TP_KINETO_ROOM_BYTES / fs.f_frsize + 1)
-        return tp_fail(err, TP_EQUOTA, "less than %d MiB is free in '%.200s'",
+        return tp_fail(err, TP_EQUOTA, "less than %d MiB is free in '%.300s'",
                        TP_KINETO_ROOM_BYTES / 1048576, path);
     if (fs.f_files != 0 && fs.f_favail == 0)
-        return tp_fail(err, TP_EQUOTA, "no file can be made in '%.200s': it is full",
-                       path);
+        return tp_fail(err, TP_EQUOTA,
+                       "no file can be made, since it is full: '%.300s'", path);
     return TP_OK;
 }
 
@@ -76,7 +78,7 @@ int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err)
     int home, rc = TP_OK;
 
     if (*path != '/' || strlen(path) >= sizeof(above))
-        return tp_fail(err, TP_EIO, "'%.200s' is no absolute path", path);
+        return tp_fail(err, TP_EIO, "its folder has no absolute path: '%.300s'", path);
     snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
     if (above[0] != '\0' && access(above, F_OK) != 0)
         rc = make_home(above, err);
@@ -89,7 +91,7 @@ int tp_kineto_home_open(const char *path, int *fd, struct tp_err *err)
     home = open(path, DIR_FLAGS);
     if (home < 0)
         return tp_fail(err, errno == ELOOP || errno == ENOTDIR ? TP_EDENIED : TP_EIO,
-                       "cannot open '%.200s': %m", path);
+                       "cannot open its folder: %m: '%.300s'", path);
     rc = check_home(home, path, err);
     if (rc != TP_OK) {
         close(home);

@@ -54,7 +54,7 @@ static void note_home(struct tp_kineto_collector *c, const char *error)
 {
     if (strcmp(c->home_error, error) == 0)
         return;
-    snprintf(c->home_error, sizeof(c->home_error), "%.250s", error);
+    snprintf(c->home_error, sizeof(c->home_error), "%s", error);
     tp_engine_kineto_set_files(c->opts.engine, c->home_error);
     if (c->opts.on_files != NULL)
         c->opts.on_files(c->opts.arg, *error == '\0' ? NULL : c->home_error);

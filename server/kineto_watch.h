@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "engine/kineto.h"
 #include "server/kineto_collector.h"
 #include "server/kineto_log_file.h"
@@ -36,8 +37,8 @@ struct tp_kineto_watch {
 
 struct tp_kineto_collector {
     struct tp_kineto_collector_opts opts;
-    int home_fd;          /* -1: unusable, see home_error */
-    char home_error[256]; /* "" = usable */
+    int home_fd;                           /* -1: unusable, see home_error */
+    char home_error[TP_ERR_MESSAGE_BYTES]; /* "" = usable */
     int inotify_fd, wake_fd;
     struct tp_kineto_watch *watches;
     pthread_t thread;

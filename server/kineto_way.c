@@ -33,8 +33,8 @@ static int check_owner(const struct way *w, const char *path, const struct stat 
 {
     if (st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == w->root_uid)
         return TP_OK;
-    return tp_fail(err, TP_EDENIED, "'%.200s' belongs to user %u", shown(path),
-                   (unsigned)st->st_uid);
+    return tp_fail(err, TP_EDENIED, "a folder on its way belongs to user %u: '%.300s'",
+                   (unsigned)st->st_uid, shown(path));
 }
 
 static int check_dir(const struct way *w, const char *path, const struct stat *st,
@@ -43,13 +43,14 @@ static int check_dir(const struct way *w, const char *path, const struct stat *s
     int rc;
 
     if (!S_ISDIR(st->st_mode))
-        return tp_fail(err, TP_EDENIED, "'%.200s' is no directory", shown(path));
+        return tp_fail(err, TP_EDENIED, "what is there is no directory: '%.300s'",
+                       shown(path));
     rc = check_owner(w, path, st, err);
     if (rc != TP_OK)
         return rc;
     if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0 && (st->st_mode & S_ISVTX) == 0)
-        return tp_fail(err, TP_EDENIED, "'%.200s' may be written to by others",
-                       shown(path));
+        return tp_fail(err, TP_EDENIED,
+                       "a folder may be written to by others: '%.300s'", shown(path));
     return TP_OK;
 }
 
@@ -71,13 +72,14 @@ static int follow(struct way *w, const char *path, struct tp_err *err)
     ssize_t n = readlink(path, target, sizeof(target) - 1);
 
     if (n < 0)
-        return tp_fail(err, TP_EIO, "cannot read the link '%.200s': %m", path);
+        return tp_fail(err, TP_EIO, "cannot read a link: %m: '%.300s'", path);
     target[n] = '\0';
     memcpy(left, w->todo, sizeof(left));
     if (++w->n_links > TP_KINETO_WAY_LINKS_MAX ||
         (size_t)snprintf(w->todo, sizeof(w->todo), "%s/%s", target, left) >=
             sizeof(w->todo))
-        return tp_fail(err, TP_EDENIED, "'%.200s' leads through too many links", path);
+        return tp_fail(err, TP_EDENIED, "it leads through too many links: '%.300s'",
+                       path);
     if (target[0] == '/')
         w->done[0] = '\0';
     return TP_OK;
@@ -100,9 +102,9 @@ static int take_name(struct way *w, const char *name, struct tp_err *err)
     }
     snprintf(path, sizeof(path), "%s/%.*s", w->done, NAME_MAX, name);
     if (strlen(path) >= sizeof(w->done))
-        return tp_fail(err, TP_EIO, "'%.200s' is too long", path);
+        return tp_fail(err, TP_EIO, "a path is too long: '%.300s'", path);
     if (lstat(path, &st) != 0)
-        return tp_fail(err, TP_EIO, "cannot look at '%.200s': %m", path);
+        return tp_fail(err, TP_EIO, "cannot look at a folder: %m: '%.300s'", path);
     if (S_ISLNK(st.st_mode)) {
         rc = check_owner(w, path, &st, err);
         return rc == TP_OK ? follow(w, path, err) : rc;
@@ -119,7 +121,7 @@ int tp_kineto_way_check(const char *path, struct tp_err *err)
     int rc;
 
     if (*path != '/' || strlen(path) >= sizeof(w.todo))
-        return tp_fail(err, TP_EIO, "'%.200s' is no absolute path", path);
+        return tp_fail(err, TP_EIO, "a folder has no absolute path: '%.300s'", path);
     memcpy(w.todo, path, strlen(path) + 1);
     if (lstat("/", &st) != 0)
         return tp_fail(err, TP_EIO, "cannot look at '/': %m");

@@ -135,7 +135,8 @@ void tp_engine_kineto_report(struct tp_engine *e, const char *trace_id,
 /*
  * Files cannot be had at all, so that no process is matched; or again.
  *
- * why  one sentence without full stop, "" = they can; copied.
+ * why  one sentence without full stop, "" = they can; copied, cut behind
+ *      TP_ERR_MESSAGE_BYTES. Reasons of members have room for its beginning only.
  */
 void tp_engine_kineto_set_files(struct tp_engine *e, const char *why);
 

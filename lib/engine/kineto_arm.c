@@ -108,7 +108,7 @@ bool tp_kineto_can(const struct tp_trace *t, const struct tp_producer *p, char *
         snprintf(reason, TP_MATCH_REASON_BYTES,
                  "busy: the application is profiling itself");
     else if (t->engine->kineto->no_files[0] != '\0')
-        snprintf(reason, TP_MATCH_REASON_BYTES, "no file: %s",
+        snprintf(reason, TP_MATCH_REASON_BYTES, "no file: %.110s",
                  t->engine->kineto->no_files);
     else if (link->seen.state == TP_KINETO_ARMED)
         snprintf(reason, TP_MATCH_REASON_BYTES, "busy: a request is pending in it");

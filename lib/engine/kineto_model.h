@@ -14,6 +14,7 @@
 #ifndef TP_ENGINE_KINETO_MODEL_H
 #define TP_ENGINE_KINETO_MODEL_H
 
+#include "base/err.h"
 #include "engine/model.h"
 #include "kineto/table.h"
 
@@ -27,8 +28,8 @@ struct tp_kineto {
     struct tp_kineto_table *table;
     struct tp_strmap links; /* 8 bytes of target id -> struct tp_kineto_link */
     bool has_tasks;         /* somebody may need one */
-    char no_files[100];     /* why nobody can have a file; "" = they can */
-    size_t n_strangers;     /* producers of users whose processes are not traced */
+    char no_files[TP_ERR_MESSAGE_BYTES]; /* why nobody can have a file; "" = they can */
+    size_t n_strangers; /* producers of users whose processes are not traced */
     uint64_t last_tidy_ns;
 };
 

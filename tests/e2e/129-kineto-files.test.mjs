@@ -10,7 +10,7 @@ import { temporaryFolder } from './lib/server.mjs';
 const ready = async (server) => (await server.expect('GET', '/readyz', [200])).json();
 let n = 0;
 
-async function follow(t, traceDir, { spoil, mend, why }) {
+async function follow(t, traceDir, { spoil, mend, why, path: shown = '' }) {
   const kineto = { name: `tp-e2e-${process.pid}-files-${++n}`, traceDir };
   const server = await serveKineto(t, { kineto });
   clients(t, server);
@@ -21,6 +21,7 @@ async function follow(t, traceDir, { spoil, mend, why }) {
   const { degraded } = await until('it is told', async () => { const r = await ready(server); return r.degraded && r; });
   assert.equal(degraded.length, 1);
   assert.match(degraded[0], why);
+  assert.ok(degraded[0].includes(shown), degraded[0]);
   assert.equal(await server.metric('traceplane_kineto_files_usable'), 0);
   assert.match(server.log, /event=kineto-files-unavailable/);
   const trace = (await server.expect('POST', '/traces', [200], { body: { dry_run: true } })).json();
@@ -42,6 +43,14 @@ test('a folder that others could write to', async (t) => {
   t.after(() => fs.rmSync(folder, { recursive: true }));
   const spoil = () => { fs.rmSync(files, { recursive: true }); fs.mkdirSync(files); fs.chmodSync(files, 0o777); };
   await follow(t, files, { spoil, mend: () => fs.chmodSync(files, 0o755), why: /may be written to by others/ });
+});
+
+test('a folder with a long name: the reason is there, whole', async (t) => {
+  const folder = temporaryFolder(), above = path.join(folder, 'long'.repeat(Math.floor((220 - folder.length) / 4))), files = path.join(above, 'files');
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const spoil = () => { fs.chmodSync(above, 0o777); fs.rmSync(files, { recursive: true }); };
+  fs.mkdirSync(above, { mode: 0o755 });
+  await follow(t, files, { spoil, mend: () => fs.chmodSync(above, 0o755), why: /may be written to by others/, path: above });
 });
 
 test('no space', async (t) => {
