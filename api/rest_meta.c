@@ -19,18 +19,28 @@ void tp_rest_health(struct tp_call *call)
 /* What does not keep the service from its work, but somebody else from theirs. */
 static void answer_ready(struct tp_call *call)
 {
-    char why[TP_ERR_MESSAGE_BYTES], text[TP_ERR_MESSAGE_BYTES + 64];
+    struct tp_engine *e = call->service->engine;
+    char sockets[TP_ERR_MESSAGE_BYTES], files[TP_ERR_MESSAGE_BYTES];
+    char text[TP_ERR_MESSAGE_BYTES + 64];
     struct tp_json_out o;
 
-    tp_engine_kineto_files(call->service->engine, why, sizeof(why));
+    tp_engine_kineto_sockets(e, sockets, sizeof(sockets));
+    tp_engine_kineto_files(e, files, sizeof(files));
     tp_answer_open(call, 200, &o);
     tp_json_out_text(&o, "status", "ready");
-    if (*why != '\0') {
-        snprintf(text, sizeof(text), "no Kineto process can be traced: %s", why);
+    if (*sockets != '\0' || *files != '\0')
         tp_json_out_array(&o, "degraded");
+    if (*sockets != '\0') {
+        snprintf(text, sizeof(text), "some Kineto processes are not heard: %s",
+                 sockets);
         tp_json_out_text(&o, NULL, text);
-        tp_json_out_close_array(&o);
     }
+    if (*files != '\0') {
+        snprintf(text, sizeof(text), "no Kineto process can be traced: %s", files);
+        tp_json_out_text(&o, NULL, text);
+    }
+    if (*sockets != '\0' || *files != '\0')
+        tp_json_out_close_array(&o);
     tp_answer_close(call, &o);
 }
 

@@ -288,6 +288,10 @@ static void write_kineto(struct writer *w, struct tp_engine *engine)
         head(w, "traceplane_kineto_files_usable", "gauge",
              "Whether PyTorch processes can leave files: 1, or 0.");
         value(w, "traceplane_kineto_files_usable", "", *why == '\0');
+        tp_engine_kineto_sockets(engine, why, sizeof(why));
+        head(w, "traceplane_kineto_sockets_usable", "gauge",
+             "Whether PyTorch processes are heard at each socket: 1, or 0.");
+        value(w, "traceplane_kineto_sockets_usable", "", *why == '\0');
     }
     head(w, "traceplane_kineto_processes", "gauge", "PyTorch processes that ask.");
     value(w, "traceplane_kineto_processes", "", stats.n_targets);

@@ -149,6 +149,17 @@ void tp_engine_kineto_set_files(struct tp_engine *e, const char *why);
  */
 bool tp_engine_kineto_files(struct tp_engine *e, char *why, size_t size);
 
+/*
+ * Processes that ask at one of the sockets are not heard; or all are again.
+ *
+ * why  one sentence without full stop, "" = they are; copied, cut behind
+ *      TP_ERR_MESSAGE_BYTES.
+ */
+void tp_engine_kineto_set_sockets(struct tp_engine *e, const char *why);
+
+/* Why some are not heard, as it was set, and as tp_engine_kineto_files(). */
+bool tp_engine_kineto_sockets(struct tp_engine *e, char *why, size_t size);
+
 /* Whether its trace takes files now. One that comes before it records, by a clock that
  * is ahead, stays where it is until then. */
 bool tp_engine_kineto_takes_files(struct tp_engine *e, const char *trace_id);

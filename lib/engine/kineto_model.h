@@ -8,8 +8,8 @@
  *   kineto_tasks.c    what needs files
  *
  * A link is a live process; it outlives neither the process nor the engine. Lock order:
- * the control lock, then `lock` of struct tp_kineto, which guards the table only.
- * Everything else here is guarded by the control lock.
+ * the control lock, then `lock` of struct tp_kineto, which guards the table and
+ * no_sockets. Everything else here is guarded by the control lock.
  */
 #ifndef TP_ENGINE_KINETO_MODEL_H
 #define TP_ENGINE_KINETO_MODEL_H
@@ -24,11 +24,12 @@
 
 struct tp_kineto {
     struct tp_kineto_opts opts;
-    struct tp_lock lock; /* guards table */
+    struct tp_lock lock; /* guards table and no_sockets */
     struct tp_kineto_table *table;
     struct tp_strmap links; /* 8 bytes of target id -> struct tp_kineto_link */
     bool has_tasks;         /* somebody may need one */
     char no_files[TP_ERR_MESSAGE_BYTES]; /* why nobody can have a file; "" = they can */
+    char no_sockets[TP_ERR_MESSAGE_BYTES]; /* why some are not heard; "" = all are */
     size_t n_strangers; /* producers of users whose processes are not traced */
     uint64_t last_tidy_ns;
 };

@@ -161,6 +161,26 @@ void tp_engine_kineto_report(struct tp_engine *e, const char *trace_id,
     tp_lock_give(&e->lock);
 }
 
+void tp_engine_kineto_set_sockets(struct tp_engine *e, const char *why)
+{
+    if (e->kineto == NULL)
+        return;
+    tp_lock_take(&e->kineto->lock);
+    snprintf(e->kineto->no_sockets, sizeof(e->kineto->no_sockets), "%s", why);
+    tp_lock_give(&e->kineto->lock);
+}
+
+bool tp_engine_kineto_sockets(struct tp_engine *e, char *why, size_t size)
+{
+    snprintf(why, size, "%s", "");
+    if (e->kineto == NULL)
+        return false;
+    tp_lock_take(&e->kineto->lock);
+    snprintf(why, size, "%s", e->kineto->no_sockets);
+    tp_lock_give(&e->kineto->lock);
+    return true;
+}
+
 void tp_engine_kineto_set_files(struct tp_engine *e, const char *why)
 {
     if (e->kineto == NULL)

@@ -178,9 +178,12 @@ static void test_whether_kineto_files_are_usable_is_said_when_they_are_wanted(
     assert_int_equal(rig_restart(r), TP_OK);
     text = text_of(r, m);
     expect_line(text, "traceplane_kineto_files_usable 1");
+    expect_line(text, "traceplane_kineto_sockets_usable 1");
     free(text);
     tp_engine_kineto_set_files(r->engine, "its folder is gone");
+    tp_engine_kineto_set_sockets(r->engine, "the name is taken");
     text = text_of(r, m);
+    expect_line(text, "traceplane_kineto_sockets_usable 0");
     expect_line(text, "traceplane_kineto_files_usable 0");
     free(text);
     free(m);
