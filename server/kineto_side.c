@@ -17,12 +17,21 @@
 
 #define DIR_BYTES 900 /* what is behind it must fit into a path of libkineto */
 
+/* A socket that is wanted, and whether it is had. */
+struct door {
+    const char *name, *dir;
+    char why[TP_ERR_MESSAGE_BYTES]; /* not; "" = it is */
+};
+
 struct tp_kineto_side {
     struct tp_app *app;
     struct tp_kineto_opts opts;
     char root[DIR_BYTES];
     char trace_dir[DIR_BYTES + 32];
     struct tp_kineto_misfit misfits[TP_KINETO_SOCKETS_MAX];
+    struct door doors[TP_KINETO_SOCKETS_MAX];
+    size_t n_doors;
+    struct door *heard[TP_KINETO_SOCKETS_MAX]; /* the listener's, by number */
     struct tp_kineto_listener *listener;
     struct tp_kineto_collector *collector;
 };
@@ -174,25 +183,75 @@ static void on_misfit(void *arg, const char *why, const char *dir,
            "uid", uid, NULL);
 }
 
-static void add_socket(struct tp_kineto_side *k, const char *name, const char *dir,
-                       struct tp_kineto_socket *sockets, size_t *n)
+/* Tell whoever asks whether the service is ready. */
+static void tell_doors(struct tp_kineto_side *k)
 {
-    struct tp_err err = {0};
+    char text[TP_ERR_MESSAGE_BYTES + 32] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->n_doors; i++) {
+        if (*k->doors[i].why != '\0' && n++ == 0)
+            snprintf(text, sizeof(text), "%s", k->doors[i].why);
+    }
+    if (n > 1)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), ", and %zu more",
+                 n - 1);
+    tp_engine_kineto_set_sockets(k->app->engine, text);
+}
+
+static void log_listening(struct tp_kineto_side *k, const struct door *d)
+{
     char why[8];
     bool has_files = tp_engine_kineto_files(k->app->engine, why, sizeof(why)) &&
                      *why == '\0';
 
-    if (tp_kineto_socket_open(name, dir, (uint32_t)*n, &sockets[*n], &err) != TP_OK) {
-        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-socket-unavailable", "reason",
-               err.message, NULL);
+    tp_log(&k->app->log, TP_LOG_INFO, "kineto-listening", "socket", d->name, "dir",
+           *d->dir == '\0' ? NULL : d->dir, "trace_dir", k->trace_dir, "files",
+           has_files ? "usable" : "unavailable", NULL);
+}
+
+/* why: NULL = it is had. */
+static void note_door(struct tp_kineto_side *k, struct door *d, const char *why)
+{
+    if (why != NULL && strcmp(d->why, why) == 0)
         return;
-    }
+    if (why == NULL)
+        log_listening(k, d);
+    else
+        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-socket-unavailable", "reason", why,
+               NULL);
+    snprintf(d->why, sizeof(d->why), "%s", why == NULL ? "" : why);
+    tell_doors(k);
+}
+
+static void on_socket(void *arg, uint32_t number, const char *why)
+{
+    struct tp_kineto_side *k = arg;
+
+    note_door(k, k->heard[number], why);
+}
+
+/*
+ * A name that somebody has is his until this service starts again: a dynolog that stops
+ * for a moment would not get it back. What cannot be had for another reason, such as a
+ * directory that is not there yet, the listener tries again.
+ */
+static void add_socket(struct tp_kineto_side *k, const char *name, const char *dir,
+                       struct tp_kineto_socket *sockets, size_t *n)
+{
+    struct door *d = &k->doors[k->n_doors++];
+    struct tp_err err = {0};
+    int rc = tp_kineto_socket_open(name, dir, (uint32_t)*n, &sockets[*n], &err);
+
+    *d = (struct door){name, dir, ""};
+    note_door(k, d, rc == TP_OK ? NULL : err.message);
+    if (rc == TP_EEXIST || rc == TP_EINVAL)
+        return;
+    if (rc != TP_OK)
+        tp_kineto_socket_want(name, dir, (uint32_t)*n, &sockets[*n]);
     k->misfits[*n] = (struct tp_kineto_misfit){.tell = on_misfit, .arg = k};
     sockets[*n].misfit = &k->misfits[*n];
-    tp_log(&k->app->log, TP_LOG_INFO, "kineto-listening", "socket", name, "dir",
-           *dir == '\0' ? NULL : dir, "trace_dir", k->trace_dir, "files",
-           has_files ? "usable" : "unavailable", NULL);
-    (*n)++;
+    k->heard[(*n)++] = d;
 }
 
 static size_t open_sockets(struct tp_kineto_side *k, struct tp_kineto_socket *sockets)
@@ -202,6 +261,7 @@ static size_t open_sockets(struct tp_kineto_side *k, struct tp_kineto_socket *so
     const char *name = config->kineto_socket;
     size_t n = 0;
 
+    k->n_doors = 0;
     if (*name != '\0')
         add_socket(k, name, "", sockets, &n);
     /* Without an abstract one, those in directories have the usual name. */
@@ -215,6 +275,7 @@ void tp_kineto_side_start(struct tp_kineto_side *k)
     struct tp_kineto_socket sockets[TP_KINETO_SOCKETS_MAX];
     const struct tp_config_list *log_dirs;
     struct tp_kineto_collector_opts opts;
+    const struct tp_kineto_calls calls = {on_news, on_socket, k};
     struct tp_err err = {0};
     size_t n;
     int rc;
@@ -233,11 +294,13 @@ void tp_kineto_side_start(struct tp_kineto_side *k)
     rc = tp_kineto_collector_start(&opts, &k->collector, &err);
     n = rc == TP_OK ? open_sockets(k, sockets) : 0;
     if (n > 0)
-        rc = tp_kineto_listener_start(k->app->engine, sockets, n, on_news, k,
-                                      &k->listener, &err);
-    if (rc != TP_OK)
+        rc = tp_kineto_listener_start(k->app->engine, sockets, n, &calls, &k->listener,
+                                      &err);
+    if (rc != TP_OK) {
+        tp_engine_kineto_set_sockets(k->app->engine, err.message);
         tp_log(&k->app->log, TP_LOG_WARNING, "kineto-unavailable", "reason",
                err.message, NULL);
+    }
 }
 
 void tp_kineto_side_stop(struct tp_kineto_side *k)

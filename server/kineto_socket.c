@@ -142,16 +142,17 @@ static bool bind_reply(struct tp_kineto_socket *s, int fd, const char *dir)
     return bind(fd, (const struct sockaddr *)&own, len) == 0;
 }
 
-/* For each way in which a process usually writes the directory; as far as that goes. */
-static void open_spares(struct tp_kineto_socket *s)
+/* Those that there are not, for each way in which a process usually writes the
+ * directory; as far as that goes. */
+static void fill_spares(struct tp_kineto_socket *s)
 {
     bool has_real = *s->real != '\0' && strcmp(s->real, s->dir) != 0;
 
     for (int i = 0; i < TP_KINETO_SPARES; i++) {
         char dir[sizeof(s->dir) + 1];
 
-        s->spares[i] = -1;
-        if (*s->dir == '\0' || (i >= TP_KINETO_SPARES / 2 && !has_real))
+        if (s->spares[i] >= 0 || *s->dir == '\0' ||
+            (i >= TP_KINETO_SPARES / 2 && !has_real))
             continue;
         snprintf(dir, sizeof(dir), "%s%s", i < TP_KINETO_SPARES / 2 ? s->dir : s->real,
                  i % 2 == 0 ? "" : "/");
@@ -169,11 +170,12 @@ static void open_spares(struct tp_kineto_socket *s)
  * is changed is what was looked at, a socket of ours without a second name. A mode that
  * was set before bind(2) would be masked, and the mask is all threads'.
  */
-static int let_all_send(const char *path, struct tp_err *err)
+static int let_all_send(struct tp_kineto_socket *s, const char *path,
+                        struct tp_err *err)
 {
     int at = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = TP_OK;
     char via[32];
-    struct stat st;
+    struct stat st = {0};
 
     snprintf(via, sizeof(via), "/proc/self/fd/%d", at);
     if (at < 0 || fstat(at, &st) != 0)
@@ -184,13 +186,25 @@ static int let_all_send(const char *path, struct tp_err *err)
         rc = tp_fail(err, TP_EIO, "cannot set the mode of '%s': %m", path);
     if (at >= 0)
         close(at);
+    s->device = st.st_dev;
+    s->inode = st.st_ino;
     return rc;
+}
+
+static void init(struct tp_kineto_socket *s, const char *name, const char *dir,
+                 uint32_t number)
+{
+    *s = (struct tp_kineto_socket){.fd = -1, .number = number};
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    snprintf(s->dir, sizeof(s->dir), "%s", dir);
+    for (int i = 0; i < TP_KINETO_SPARES; i++)
+        s->spares[i] = -1;
 }
 
 int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
                           struct tp_kineto_socket *out, struct tp_err *err)
 {
-    struct tp_kineto_socket s = {.fd = -1, .number = number};
+    struct tp_kineto_socket s;
     struct sockaddr_un a;
     struct stat st;
     const int on = 1;
@@ -199,8 +213,7 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
 
     if (rc != TP_OK)
         return rc;
-    snprintf(s.name, sizeof(s.name), "%s", name);
-    snprintf(s.dir, sizeof(s.dir), "%s", dir);
+    init(&s, name, dir, number);
     find_real(&s);
     len = address(dir, name, &a);
     s.fd = make();
@@ -213,22 +226,25 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
     else if (setsockopt(s.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0)
         rc = tp_fail(err, TP_EIO, "cannot set up the Kineto socket '%s': %m", name);
     else if (*dir != '\0')
-        rc = let_all_send(a.sun_path, err);
+        rc = let_all_send(&s, a.sun_path, err);
     if (rc != TP_OK) {
         close(s.fd);
         return rc;
     }
-    open_spares(&s);
+    fill_spares(&s);
     *out = s;
     return TP_OK;
 }
 
-void tp_kineto_socket_close(struct tp_kineto_socket *s)
+void tp_kineto_socket_want(const char *name, const char *dir, uint32_t number,
+                           struct tp_kineto_socket *out)
 {
-    if (s->fd < 0)
-        return;
-    tp_kineto_reply_close(s, s->fd);
-    s->fd = -1;
+    init(out, name, dir, number);
+}
+
+/* Close all that answers in its place, and the look for litter. */
+static void close_beside(struct tp_kineto_socket *s)
+{
     for (int i = 0; i < TP_KINETO_SPARES; i++) {
         if (s->spares[i] >= 0)
             tp_kineto_reply_close(s, s->spares[i]);
@@ -237,6 +253,53 @@ void tp_kineto_socket_close(struct tp_kineto_socket *s)
     if (s->tidying != NULL)
         closedir(s->tidying);
     s->tidying = NULL;
+}
+
+void tp_kineto_socket_close(struct tp_kineto_socket *s)
+{
+    if (s->fd < 0)
+        return;
+    tp_kineto_reply_close(s, s->fd);
+    s->fd = -1;
+    close_beside(s);
+}
+
+/* Whether who uses the path gets there; true when that cannot be told. */
+static bool is_at_its_path(const struct tp_kineto_socket *s)
+{
+    struct sockaddr_un a;
+    struct stat st;
+
+    if (*s->dir == '\0')
+        return true;
+    address(s->dir, s->name, &a);
+    if (lstat(a.sun_path, &st) != 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return st.st_dev == s->device && st.st_ino == s->inode;
+}
+
+int tp_kineto_socket_mend(struct tp_kineto_socket *s, bool *is_new, struct tp_err *err)
+{
+    struct tp_kineto_socket fresh;
+    int rc;
+
+    *is_new = false;
+    if (s->fd >= 0 && is_at_its_path(s)) {
+        fill_spares(s);
+        return TP_OK;
+    }
+    if (s->fd >= 0) {
+        close(s->fd); /* what is at its path is another's */
+        s->fd = -1;
+        close_beside(s);
+    }
+    rc = tp_kineto_socket_open(s->name, s->dir, s->number, &fresh, err);
+    if (rc != TP_OK)
+        return rc;
+    fresh.misfit = s->misfit;
+    *s = fresh;
+    *is_new = true;
+    return TP_OK;
 }
 
 /* Somebody who is not answered would be missed without a word. */

@@ -36,10 +36,11 @@ struct tp_kineto_misfit {
 /* Plain data: one listening socket. */
 struct tp_kineto_socket {
     int fd;
-    uint32_t number; /* of the listener; part of every peer */
-    char name[64];   /* "dynolog" */
-    char dir[64];    /* where it is; "" = abstract */
-    char real[64];   /* likewise without links; "" when that is too long */
+    uint32_t number;        /* of the listener; part of every peer */
+    char name[64];          /* "dynolog" */
+    char dir[64];           /* where it is; "" = abstract */
+    char real[64];          /* likewise without links; "" when that is too long */
+    uint64_t device, inode; /* of its path, in a directory */
     struct tp_kineto_misfit *misfit; /* borrowed; NULL = nobody is told */
     uint64_t n_replies;              /* names given to answering sockets */
     int spares[TP_KINETO_SPARES];    /* bound, in a directory; -1 = none */
@@ -60,6 +61,20 @@ struct tp_kineto_socket {
  */
 int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
                           struct tp_kineto_socket *out, struct tp_err *err);
+
+/* One that is not bound, for tp_kineto_socket_mend(). name and dir as above. */
+void tp_kineto_socket_want(const char *name, const char *dir, uint32_t number,
+                           struct tp_kineto_socket *out);
+
+/*
+ * Bind it again when it is not bound, or when its path was removed or replaced; and
+ * make the shared sockets that answer, as far as they could not be made so far.
+ *
+ * is_new  whether it was bound now: fd is another one.
+ *
+ * Errors as tp_kineto_socket_open(): it is not bound.
+ */
+int tp_kineto_socket_mend(struct tp_kineto_socket *s, bool *is_new, struct tp_err *err);
 
 /* Close it, and remove its path. All-zero with fd -1 is allowed. */
 void tp_kineto_socket_close(struct tp_kineto_socket *s);

@@ -60,6 +60,7 @@
 #define TIDY_NS UINT64_C(60000000000)
 #define TIDY_STEP_NS UINT64_C(20000000)
 #define TIDY_NAMES 64
+#define MEND_NS UINT64_C(5000000000) /* as often as a process asks */
 #define NICE (-10)
 #define TURN_NS UINT64_C(100000) /* the shortest that there is */
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
@@ -78,8 +79,7 @@ struct batch {
 
 struct tp_kineto_listener {
     struct tp_engine *engine;
-    void (*on_news)(void *arg);
-    void *arg;
+    struct tp_kineto_calls calls;
     struct tp_kineto_socket sockets[TP_KINETO_SOCKETS_MAX];
     size_t n_sockets;
     int epoll_fd, wake_fd;
@@ -90,6 +90,7 @@ struct tp_kineto_listener {
     uint64_t hot_until_ns;
     uint64_t news_ns; /* of the first that nobody was told of; 0 = there are none */
     uint64_t tidy_ns; /* when to look for litter again */
+    uint64_t mend_ns; /* when to look after the sockets again */
     struct tp_kineto_gate gate;
     struct batch batch;
 };
@@ -105,6 +106,35 @@ static void tidy(struct tp_kineto_listener *l, uint64_t now_ns)
     for (size_t i = 0; i < l->n_sockets; i++)
         has_more = tp_kineto_socket_tidy(&l->sockets[i], TIDY_NAMES) || has_more;
     l->tidy_ns = now_ns + (has_more ? TIDY_STEP_NS : TIDY_NS);
+}
+
+static int watch(struct tp_kineto_listener *l, int fd, uint32_t id)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.u32 = id};
+
+    return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* A socket whose path somebody has removed hears nobody. */
+static void mend(struct tp_kineto_listener *l, uint64_t now_ns)
+{
+    if (now_ns < l->mend_ns)
+        return;
+    l->mend_ns = now_ns + MEND_NS;
+    for (size_t i = 0; i < l->n_sockets; i++) {
+        struct tp_kineto_socket *s = &l->sockets[i];
+        struct tp_err err = {0};
+        bool is_new;
+        int rc = tp_kineto_socket_mend(s, &is_new, &err);
+
+        if (is_new && watch(l, s->fd, (uint32_t)i) != 0) {
+            rc = tp_fail(&err, TP_EIO, "cannot watch a Kineto socket: %m");
+            tp_kineto_socket_close(s); /* and the next time again */
+        }
+        if (l->calls.on_socket != NULL && (is_new || rc != TP_OK))
+            l->calls.on_socket(l->calls.arg, s->number,
+                               rc == TP_OK ? NULL : err.message);
+    }
 }
 
 /* Who sent it: the credentials that the kernel wrote, and the address if there is one.
@@ -286,8 +316,8 @@ static void tell_news(struct tp_kineto_listener *l, size_t n, uint64_t now_ns)
     if (now_ns < news_due(l))
         return;
     l->news_ns = 0;
-    if (l->on_news != NULL)
-        l->on_news(l->arg);
+    if (l->calls.on_news != NULL)
+        l->calls.on_news(l->calls.arg);
 }
 
 /* Milliseconds to wait for datagrams. */
@@ -297,6 +327,7 @@ static int patience(const struct tp_kineto_listener *l, uint64_t now_ns)
     uint64_t look_ns = tp_kineto_replies_look_ns(l->replies);
 
     until_ns = look_ns < until_ns ? look_ns : until_ns;
+    until_ns = l->mend_ns < until_ns ? l->mend_ns : until_ns;
     if (now_ns < l->hot_until_ns || now_ns >= until_ns)
         return 0;
     return (int)((until_ns - now_ns) / 1000000) + 1;
@@ -343,17 +374,11 @@ static void *run(void *arg)
         size_t n_news = look_and_drain(l, events, n);
 
         tidy(l, tp_clock_now().mono_ns);
+        mend(l, tp_clock_now().mono_ns);
         tell_news(l, n_news, tp_clock_now().mono_ns);
     }
     tell_news(l, 0, tp_clock_now().mono_ns); /* nobody is left to wait for */
     return NULL;
-}
-
-static int watch(struct tp_kineto_listener *l, int fd, uint32_t id)
-{
-    struct epoll_event ev = {.events = EPOLLIN, .data.u32 = id};
-
-    return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
 /* A quarter of the descriptors that this process may have: HTTP needs some, too. */
@@ -380,7 +405,7 @@ static int start(struct tp_kineto_listener *l, struct tp_err *err)
     if (l->epoll_fd < 0 || l->wake_fd < 0 || watch(l, l->wake_fd, WAKE_ID) != 0)
         return tp_fail(err, TP_EIO, "cannot make an epoll set: %m");
     for (size_t i = 0; i < l->n_sockets; i++) {
-        if (watch(l, l->sockets[i].fd, (uint32_t)i) != 0)
+        if (l->sockets[i].fd >= 0 && watch(l, l->sockets[i].fd, (uint32_t)i) != 0)
             return tp_fail(err, TP_EIO, "cannot watch a Kineto socket: %m");
     }
     if (pthread_create(&l->thread, NULL, run, l) != 0)
@@ -391,7 +416,7 @@ static int start(struct tp_kineto_listener *l, struct tp_err *err)
 }
 
 int tp_kineto_listener_start(struct tp_engine *engine, struct tp_kineto_socket *sockets,
-                             size_t n, void (*on_news)(void *arg), void *arg,
+                             size_t n, const struct tp_kineto_calls *calls,
                              struct tp_kineto_listener **out, struct tp_err *err)
 {
     struct tp_kineto_listener *l = calloc(1, sizeof(*l));
@@ -403,8 +428,7 @@ int tp_kineto_listener_start(struct tp_engine *engine, struct tp_kineto_socket *
         return tp_fail(err, TP_ENOMEM, "no memory for the Kineto listener");
     }
     l->engine = engine;
-    l->on_news = on_news;
-    l->arg = arg;
+    l->calls = *calls;
     l->epoll_fd = l->wake_fd = -1;
     memcpy(l->sockets, sockets, n * sizeof(*sockets));
     l->n_sockets = n;

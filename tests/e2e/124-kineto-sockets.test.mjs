@@ -31,11 +31,35 @@ test('what processes have left in a directory is removed', async (t) => {
   assert.ok(fs.existsSync(path.join(dir, 'other')), 'it is somebody else\'s');
 });
 
+const degraded = async (server) => (await server.expect('GET', '/readyz', [200])).json().degraded;
+
+test('a path that was removed is bound again, and a directory that is gone is told until it is back', async (t) => {
+  const dir = fs.mkdtempSync('/tmp/tpk-');
+  t.after(() => fs.rmSync(dir, { recursive: true, force: true }));
+  const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
+  const socket = path.join(dir, server.kineto.name);
+  assert.equal(await degraded(server), undefined);
+  fs.rmSync(socket);
+  await until('it is bound again', () => fs.existsSync(socket));
+  const c = clients(t, server, { 'socket-dir': dir });
+  await producers(server, 1);
+  await c.stop();
+  fs.rmSync(dir, { recursive: true });
+  const [why] = await until('it is told', () => degraded(server));
+  assert.match(why, /^some Kineto processes are not heard: cannot bind .*No such file/);
+  assert.equal(await server.metric('traceplane_kineto_sockets_usable'), 0);
+  fs.mkdirSync(dir);
+  await until('it is heard again', async () => (await degraded(server)) === undefined);
+  assert.equal(await server.metric('traceplane_kineto_sockets_usable'), 1);
+});
+
 test('a name that is taken is told, and the service runs', async (t) => {
   const first = await serveKineto(t);
   const second = await serveKineto(t, { kineto: { ...first.kineto, traceDir: path.join(temporaryFolder(), 'files') } });
   await until('the log says so', () => /kineto-socket-unavailable.*taken: a dynolog/.test(second.log));
   assert.equal((await second.get('/healthz')).status, 200);
+  assert.match((await degraded(second))[0], /taken: a dynolog or another traceplaned runs/);
+  assert.equal(await degraded(first), undefined);
   clients(t, first);
   await producers(first, 1);
   assert.deepEqual((await second.get('/producers')).json().items, []);

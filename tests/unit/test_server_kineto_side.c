@@ -151,7 +151,7 @@ static void test_a_name_that_is_taken_is_a_line_and_no_end(void **state)
     struct place *p = *state;
     struct tp_kineto_socket taken;
     struct rig *r = calloc(1, sizeof(*r));
-    char text[4096] = "";
+    char text[4096] = "", why[300];
 
     assert_non_null(r);
     rig_init(r);
@@ -162,6 +162,8 @@ static void test_a_name_that_is_taken_is_a_line_and_no_end(void **state)
     p->app.engine = r->engine;
     assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &taken, NULL), TP_OK);
     tp_kineto_side_start(p->side);
+    assert_true(tp_engine_kineto_sockets(r->engine, why, sizeof(why)));
+    assert_non_null(strstr(why, "a dynolog or another traceplaned runs"));
     tp_kineto_side_stop(p->side);
     tp_kineto_socket_close(&taken);
     tp_kineto_side_free(p->side);

@@ -215,6 +215,88 @@ static void test_only_the_socket_itself_is_opened_to_all(void **state)
     free(file);
 }
 
+/* Whether somebody who sends to the path is heard by s. */
+static bool is_heard(const struct place *p, const struct tp_kineto_socket *s)
+{
+    struct sockaddr_un a;
+    socklen_t len = address(p->dir, p->name, &a);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_sent = sendto(fd, "x", 1, 0, (struct sockaddr *)&a, len) == 1;
+
+    close(fd);
+    return is_sent && recv(s->fd, &(char){0}, 1, MSG_DONTWAIT) == 1;
+}
+
+static void test_a_path_that_was_removed_is_bound_again(void **state)
+{
+    struct place *p = *state;
+    char *path = tmpdir_path(p->dir, p->name);
+    struct tp_kineto_socket other;
+    struct tp_err err = {0};
+    bool is_new = true;
+
+    assert_int_equal(tp_kineto_socket_mend(&p->named, &is_new, NULL), TP_OK);
+    assert_false(is_new);
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, NULL), TP_OK);
+    assert_false(is_new);
+    assert_int_equal(unlink(path), 0);
+    assert_false(is_heard(p, &p->in_dir));
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, NULL), TP_OK);
+    assert_true(is_new);
+    assert_true(is_heard(p, &p->in_dir));
+    /* Somebody else has it: his it stays, until he goes. */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 3, &other, NULL), TP_OK);
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, &err), TP_EEXIST);
+    assert_int_equal(p->in_dir.fd, -1);
+    assert_true(is_heard(p, &other));
+    tp_kineto_socket_close(&other);
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, NULL), TP_OK);
+    assert_true(is_new);
+    assert_true(is_heard(p, &p->in_dir));
+    free(path);
+}
+
+static void test_a_directory_that_comes_later_has_a_socket_then(void **state)
+{
+    struct place *p = *state;
+    char *dir = tmpdir_path(p->dir, "d");
+    struct tp_kineto_socket s;
+    struct tp_err err = {0};
+    bool is_new = true;
+
+    tp_kineto_socket_want("n", dir, 2, &s);
+    assert_int_equal(tp_kineto_socket_mend(&s, &is_new, &err), TP_EIO);
+    assert_false(is_new);
+    assert_int_equal(s.fd, -1);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    assert_int_equal(tp_kineto_socket_mend(&s, &is_new, NULL), TP_OK);
+    assert_true(is_new);
+    assert_true(s.spares[0] >= 0);
+    tp_kineto_socket_close(&s);
+    free(dir);
+}
+
+/* They could not be made when there were no descriptors. */
+static void test_sockets_that_answer_are_made_later(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_peer peer;
+    int client = open_client(p->dir, "dynoconfigclient-y", &peer);
+    bool is_new;
+
+    for (int i = 0; i < TP_KINETO_SPARES; i++) {
+        if (p->in_dir.spares[i] >= 0)
+            tp_kineto_reply_close(&p->in_dir, p->in_dir.spares[i]);
+        p->in_dir.spares[i] = -1;
+    }
+    assert_int_equal(tp_kineto_socket_send(&p->in_dir, &peer, "x", 1), -1);
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, NULL), TP_OK);
+    assert_false(is_new);
+    assert_int_equal(tp_kineto_socket_send(&p->in_dir, &peer, "x", 1), 1);
+    close(client);
+}
+
 static void test_only_peers_of_the_same_kind_are_answered(void **state)
 {
     struct place *p = *state;
@@ -513,6 +595,9 @@ int main(void)
         TEST(test_what_cannot_be_a_name_or_a_directory_is_refused),
         TEST(test_a_name_that_is_taken_says_so),
         TEST(test_a_path_of_one_that_was_killed_is_taken_over),
+        TEST(test_a_path_that_was_removed_is_bound_again),
+        TEST(test_a_directory_that_comes_later_has_a_socket_then),
+        TEST(test_sockets_that_answer_are_made_later),
         TEST(test_only_the_socket_itself_is_opened_to_all),
         TEST(test_only_peers_of_the_same_kind_are_answered),
         TEST(test_an_answer_comes_from_a_bound_socket_of_the_kind),

@@ -40,8 +40,10 @@ static int start(struct place *p)
     struct tp_kineto_socket s;
 
     assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &s, NULL), TP_OK);
-    return tp_kineto_listener_start(p->rig.engine, &s, 1, count_news, p, &p->listener,
-                                    &p->rig.err);
+    return tp_kineto_listener_start(p->rig.engine, &s, 1,
+                                    &(struct tp_kineto_calls){.on_news = count_news,
+                                                              .arg = p},
+                                    &p->listener, &p->rig.err);
 }
 
 static int set_up(void **state)
@@ -253,7 +255,8 @@ static void test_it_survives_every_allocation_failure_of_its_start(void **state)
         /* The name is free again, also after a failure. */
         assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &s, NULL), TP_OK);
         fault_arm(n);
-        rc = tp_kineto_listener_start(p->rig.engine, &s, 1, NULL, NULL, &p->listener,
+        rc = tp_kineto_listener_start(p->rig.engine, &s, 1,
+                                      &(struct tp_kineto_calls){0}, &p->listener,
                                       &p->rig.err);
         if (!fault_disarm()) {
             assert_int_equal(rc, TP_OK);
