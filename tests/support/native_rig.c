@@ -70,6 +70,20 @@ void native_rig_slice(struct native_rig *rig, const char *cat, const char *name,
     native_rig_event(rig, &ev);
 }
 
+void native_rig_instant(struct native_rig *rig, const struct tp_track *track,
+                        int64_t ts_ns)
+{
+    struct tp_event ev = {.kind = TP_EVENT_INSTANT,
+                          .phase = 'i',
+                          .scope = 't',
+                          .ts_ns = ts_ns,
+                          .name = {"tick", 4, 0},
+                          .cat = {"kernel", 6, 0},
+                          .track = track};
+
+    native_rig_event(rig, &ev);
+}
+
 void native_rig_end(struct native_rig *rig)
 {
     tp_native_head_put(rig->bytes.data, &rig->head);

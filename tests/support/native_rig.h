@@ -34,6 +34,10 @@ void native_rig_event(struct native_rig *rig, const struct tp_event *ev);
 void native_rig_slice(struct native_rig *rig, const char *cat, const char *name,
                       int64_t tid, int64_t ts_ns, int64_t dur_ns);
 
+/* Add an instant of type kernel, tick, on a track. */
+void native_rig_instant(struct native_rig *rig, const struct tp_track *track,
+                        int64_t ts_ns);
+
 /* Write the head, with what was counted, and leave out what is not sent. */
 void native_rig_end(struct native_rig *rig);
 

@@ -55,18 +55,11 @@ static void begin_batch(struct native_rig *rig)
     struct tp_track track = {.index = 2,
                              .pid = {.kind = TP_ID_NUMBER, .number = 42},
                              .tid = {.kind = TP_ID_TEXT, .text = {"stream 7", 8}}};
-    struct tp_event instant = {.kind = TP_EVENT_INSTANT,
-                               .phase = 'i',
-                               .scope = 't',
-                               .ts_ns = 5000,
-                               .name = {"tick", 4, 0},
-                               .cat = {"kernel", 6, 0},
-                               .track = &track};
 
     native_rig_begin(rig, STREAM, NULL);
     native_rig_slice(rig, "kernel", "gemm", 0, 1000, 500);
     native_rig_slice(rig, "cpu_op", "aten::mm", 1, 900, 10);
-    native_rig_event(rig, &instant);
+    native_rig_instant(rig, &track, 5000);
     native_rig_slice(rig, "kernel", "gemm", 0, 2000, 500);
 }
 

@@ -175,19 +175,12 @@ static void test_an_end_that_is_there_is_not_doubled(void **state)
 
 static void test_batch_without_slices_stays_as_it_is(void **state)
 {
-    struct tp_event instant = {.kind = TP_EVENT_INSTANT,
-                               .phase = 'i',
-                               .scope = 't',
-                               .ts_ns = 5000,
-                               .name = {"tick", 4, 0},
-                               .cat = {"kernel", 6, 0},
-                               .track = &track};
     struct tp_buf nothing = {0};
     struct native_rig batch = {0};
 
     (void)state;
     native_rig_begin(&batch, STREAM, NULL);
-    native_rig_event(&batch, &instant);
+    native_rig_instant(&batch, &track, 5000);
     native_rig_end(&batch);
     expect_kept(&batch.bytes, 1);
     native_rig_fini(&batch);
