@@ -15,7 +15,7 @@ const TRIES = 4;
 // A service and a process whose rhythm is known, and a way to start the service again.
 async function scene(t, knobs, options) {
   const first = await serveKineto(t, options);
-  const c = clients(t, first, { 'interval-ms': 1000, 'run-ms': 600000, ...knobs });
+  const c = clients(t, first, { 'interval-ms': 1000, ...knobs });
   await producers(first, 1);
   await until('its rhythm is known', () => c.of('poll').length >= 3);
   const again = async () => serveKineto(t, { ...options, kineto: first.kineto });

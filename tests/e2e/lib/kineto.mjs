@@ -19,7 +19,7 @@ export async function serveKineto(t, { args = [], dataDir = null, kineto = null,
 
 // Clients with these knobs ({count: 3, old: 1}); `events` fills up with what they say. `through` is a command that runs them.
 export function clients(t, server, knobs = {}, through = []) {
-  const args = Object.entries({ name: server.kineto.name, 'run-ms': 60000, ...knobs }).flatMap(([k, v]) => [`--${k}`, String(v)]);
+  const args = Object.entries({ name: server.kineto.name, 'run-ms': 600000, ...knobs }).flatMap(([k, v]) => [`--${k}`, String(v)]);
   const [program, ...words] = [...through, CLIENT, ...args];
   const c = { events: [], process: spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] }) };
   let rest = '';
