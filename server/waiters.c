@@ -290,7 +290,7 @@ static bool look(struct tp_waiters *w, struct tp_now now, bool all)
     w->next_deadline_ns = UINT64_MAX;
     if (all && w->engine != NULL && tp_engine_is_telling(w->engine, now)) {
         let_speak(w);
-        others_first = tp_engine_has_untold(w->engine, tp_clock_now());
+        others_first = tp_engine_is_still_telling(w->engine, tp_clock_now());
     }
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
         struct slot *s;

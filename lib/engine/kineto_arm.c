@@ -16,6 +16,7 @@
 #include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/matching.h"
+#include "engine/objects.h"
 #include "kineto/config_text.h"
 
 /* From the plan to the moment at which a process can be answered: its folder has to be
@@ -253,7 +254,7 @@ void tp_kineto_draw_key(struct tp_member *m)
     e->opts.random(bytes, sizeof(bytes), e->opts.random_arg);
     for (size_t i = 0; i < sizeof(bytes); i++)
         snprintf(m->folder_key + 2 * i, 3, "%02x", bytes[i]);
-    m->is_dirty = m->trace->has_member_news = true;
+    tp_member_changed(m);
     m->trace->news_ns = 0;
 }
 

@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "engine/kineto_model.h"
 #include "engine/life.h"
+#include "engine/objects.h"
 
 #define GRACE_NS (3 * TP_KINETO_SECOND_NS)
 #define POLLS_TO_LEARN 3 /* schedule.h believes a longer interval when it comes twice */
@@ -31,8 +32,7 @@
 
 static void change(struct tp_member *m)
 {
-    m->is_dirty = true;
-    m->trace->has_member_news = true;
+    tp_member_changed(m);
     m->trace->news_ns = 0; /* the next tick writes it */
     tp_life_touch(m->trace);
 }

@@ -17,6 +17,7 @@
 
 #include "engine/kineto_model.h"
 #include "engine/life.h"
+#include "engine/objects.h"
 #include "engine/persist.h"
 
 /* Beside the two requests: libkineto asks up to 5.12 s after a service is back. */
@@ -98,8 +99,7 @@ static void move_start(struct tp_trace *t, struct tp_now now)
             continue;
         snprintf(m->reason, sizeof(m->reason),
                  "the service restarted: its start was moved");
-        m->is_dirty = true;
-        t->has_member_news = true;
+        tp_member_changed(m);
         t->news_ns = 0;
     }
 }

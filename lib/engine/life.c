@@ -511,7 +511,7 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
             continue;
         }
         m->state = TP_MEMBER_LOST;
-        m->is_dirty = true;
+        tp_member_changed(m);
         snprintf(m->reason, sizeof(m->reason), "not heard of for %llu s",
                  (unsigned long long)(tp_match_silent_ns(p, now) / 1000000000));
         tp_life_touch(t);

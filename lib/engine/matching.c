@@ -151,7 +151,7 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
     if (m->state == TP_MEMBER_UNMATCHED || m->state == TP_MEMBER_LOST) {
         m->state = TP_MEMBER_WAITING;
         m->reason[0] = '\0';
-        m->is_dirty = true;
+        tp_member_changed(m);
     }
     note_folder(m, p);
     tp_member_attach(m, p);

@@ -79,6 +79,7 @@ struct tp_member {
     char folder_key[TP_KINETO_FOLDER_KEY_BYTES]; /* secret; "" = its folder has none */
     uint64_t interval_ns; /* how often its process asks; 0 = not known */
     bool is_dirty;        /* differs from its row */
+    bool has_new_stream;  /* its row does not name it, so nobody may be told of it */
     bool is_only_listed;  /* has no row of its own yet: persist.h */
     struct tp_kineto_part kineto;
 };

@@ -245,6 +245,17 @@ struct tp_member *tp_member_of_stream(const struct tp_trace *t, uint32_t no)
     return no == 0 || no > t->n_streams ? NULL : t->streams[no - 1]->member;
 }
 
+void tp_member_changed(struct tp_member *m)
+{
+    struct tp_trace *t = m->trace;
+    uint64_t now_ns = t->engine->seen.mono_ns;
+
+    m->is_dirty = true;
+    if (!t->has_member_news && t->news_ns < now_ns)
+        t->news_ns = now_ns + TP_NEWS_NS;
+    t->has_member_news = true;
+}
+
 struct tp_producer *tp_member_producer(const struct tp_member *m)
 {
     if (m->producer != NULL)

@@ -275,7 +275,8 @@ void tp_persist_trace_done(struct tp_trace *t)
     t->is_listed = false;
     tp_session_history(&t->session, &t->n_moves_stored);
     for (size_t i = 0; i < t->n_members; i++)
-        t->members[i]->is_dirty = t->members[i]->is_only_listed = false;
+        t->members[i]->is_dirty = t->members[i]->is_only_listed =
+            t->members[i]->has_new_stream = false;
     t->has_member_news = false;
 }
 
@@ -289,6 +290,15 @@ int tp_persist_move(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
     rc = tp_persist_end(e, put_move_rows(e, t, now, err), err);
     if (rc == TP_OK)
         tp_session_history(&t->session, &t->n_moves_stored);
+    return rc;
+}
+
+int tp_persist_member(struct tp_engine *e, struct tp_member *m, struct tp_err *err)
+{
+    int rc = put_member(e, m, err);
+
+    if (rc == TP_OK)
+        m->is_dirty = m->is_only_listed = m->has_new_stream = false;
     return rc;
 }
 
@@ -336,7 +346,7 @@ int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *e
     while (part.n > 0) {
         struct tp_member *m = part.members[--part.n];
 
-        m->is_dirty = m->is_only_listed = false;
+        m->is_dirty = m->is_only_listed = m->has_new_stream = false;
     }
     t->has_member_news = !part.is_all;
     return TP_OK;

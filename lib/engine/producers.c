@@ -364,20 +364,48 @@ int tp_engine_producer_get(struct tp_engine *e, struct tp_str id, struct tp_now 
     return hand_out(list, out, err);
 }
 
-static void leave_trace(struct tp_producer *p, struct tp_now now)
+/* Remove its row, and write that of its member as it is from now on: after a restart
+ * nobody could ask the producer how far it was. */
+static int remove_rows(struct tp_engine *e, const struct tp_producer *p,
+                       struct tp_err *err)
 {
     struct tp_member *m = p->member;
+    int rc = tp_persist_begin(e, err);
 
-    if (m == NULL)
-        return;
-    tp_member_detach(m);
-    if (m->state != TP_MEMBER_DONE && m->state != TP_MEMBER_REFUSED) {
-        m->state = TP_MEMBER_LOST;
-        snprintf(m->reason, sizeof(m->reason), "it left");
-        m->is_dirty = true;
+    if (rc != TP_OK)
+        return rc;
+    rc = e->opts.store->ops->remove_producer(e->opts.store, tp_str_of(p->who.id), err);
+    if (rc == TP_OK && m != NULL)
+        rc = tp_persist_member(e, m, err);
+    return tp_persist_end(e, rc, err);
+}
+
+/* Let a producer go that has removed itself; what it still owes its trace is lost. */
+static int leave(struct tp_engine *e, struct tp_producer *p, struct tp_now now,
+                 struct tp_err *err)
+{
+    struct tp_member *m = p->member;
+    struct tp_member before;
+    int rc;
+
+    if (m != NULL) {
+        before = *m;
+        if (m->state != TP_MEMBER_DONE && m->state != TP_MEMBER_REFUSED) {
+            m->state = TP_MEMBER_LOST;
+            snprintf(m->reason, sizeof(m->reason), "it left");
+        }
     }
+    rc = remove_rows(e, p, err);
+    if (m != NULL && rc != TP_OK) {
+        *m = before;
+        tp_member_changed(m); /* its row may be as it was, or not */
+    }
+    if (m == NULL || rc != TP_OK)
+        return rc;
+    tp_member_detach(m);
     tp_life_touch(m->trace);
     tp_life_advance(m->trace, now);
+    return TP_OK;
 }
 
 int tp_engine_producer_delete(struct tp_engine *e, struct tp_str id, struct tp_now now,
@@ -392,12 +420,9 @@ int tp_engine_producer_delete(struct tp_engine *e, struct tp_str id, struct tp_n
     if (p == NULL)
         rc = tp_problem_not_found(problem, "producer", id, err);
     else
-        rc = tp_problem_storage(
-            problem, e->opts.store->ops->remove_producer(e->opts.store, id, err));
-    if (rc == TP_OK) {
-        leave_trace(p, now);
+        rc = tp_problem_storage(problem, leave(e, p, now, err));
+    if (rc == TP_OK)
         tp_producer_drop(e, p);
-    }
     tp_lock_give(&e->lock);
     return rc;
 }

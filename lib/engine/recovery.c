@@ -395,6 +395,19 @@ static void resume_session(struct tp_trace *t, struct tp_now now)
         set_deadline(t, deadline, now);
 }
 
+/* Nobody can be asked for what it still owes: its producer has removed itself. Kineto
+ * processes come anew. */
+static void lose_who_left(struct tp_member *m)
+{
+    if (m->has_uid || m->producer != NULL || m->state == TP_MEMBER_UNMATCHED ||
+        m->state == TP_MEMBER_DONE || m->state == TP_MEMBER_REFUSED ||
+        m->state == TP_MEMBER_LOST)
+        return;
+    m->state = TP_MEMBER_LOST;
+    snprintf(m->reason, sizeof(m->reason), "it left");
+    tp_member_changed(m);
+}
+
 /* A trace whose life goes on, or must end. */
 static void resume(struct loading *l, struct tp_trace *t)
 {
@@ -417,6 +430,7 @@ static void resume(struct loading *l, struct tp_trace *t)
 
         /* Its row may be older than its last ack. */
         m->is_unsure = m->producer != NULL && m->producer->has_synced;
+        lose_who_left(m);
         /* Without memory it gets its stream when it is asked to prepare. */
         tp_streams_restore(m, NULL);
     }

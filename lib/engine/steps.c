@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "engine/life.h"
+#include "engine/objects.h"
 
 /* Steps of minutes are rare; steps of hours are not waited for. */
 #define IDLE_NS UINT64_C(120000000000)
@@ -129,7 +130,7 @@ void tp_steps_take(struct tp_producer *p, uint64_t step, struct tp_now now)
     if (m->base_step > step)
         m->base_step = step;
     m->step = step;
-    m->is_dirty = true;
+    tp_member_changed(m);
     if (may_start(m, before, step, now))
         start(m->trace, step, now);
     else

@@ -91,7 +91,8 @@ static void tie(struct tp_stream *s, struct tp_member *m)
 {
     s->member = m;
     m->stream_no = s->no;
-    m->is_dirty = true;
+    m->has_new_stream = true;
+    tp_member_changed(m);
 }
 
 int tp_streams_for_member(struct tp_member *m, struct tp_problem *problem,

@@ -99,7 +99,7 @@ static void take_clock(struct tp_producer *p, const struct tp_sync_request *r,
         p->member->has_clock = true;
         p->member->clock_offset_ns = p->clock_offset_ns;
         p->member->clock_error_ns = p->clock_error_ns;
-        p->member->is_dirty = true;
+        tp_member_changed(p->member);
     }
 }
 
@@ -169,7 +169,7 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
         return;
     }
     m->is_unsure = false;
-    m->is_dirty = true;
+    tp_member_changed(m);
     tp_life_touch(m->trace);
 }
 
@@ -186,7 +186,7 @@ static void keep_counts(struct tp_member *m, const struct tp_counts *less)
              "it counted %llu events and then %llu%s: what it counted first is kept",
              (unsigned long long)m->reported.emitted, (unsigned long long)less->emitted,
              less->emitted < m->reported.emitted ? "" : ", fewer of them dropped");
-    m->is_dirty = true;
+    tp_member_changed(m);
     tp_life_touch(m->trace);
 }
 
@@ -221,7 +221,7 @@ static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
     if (c->types != NULL && tp_type_counts_copy(&m->types, c->types, err) != TP_OK)
         return TP_ENOMEM;
     m->reported = counts;
-    m->is_dirty = true;
+    tp_member_changed(m);
     tp_life_touch(m->trace);
     return TP_OK;
 }
@@ -253,6 +253,9 @@ static int give_commands(struct tp_producer *p, struct tp_now now,
     if ((bits & BIT(PREPARE)) != 0) {
         int rc = tp_streams_for_member(p->member, NULL, err);
 
+        /* After a restart it must be the same: it is in all that the producer sends. */
+        if (rc == TP_OK && p->member->has_new_stream)
+            rc = tp_persist_member(p->member->trace->engine, p->member, err);
         if (rc != TP_OK)
             return rc;
     }
@@ -273,19 +276,10 @@ static int give_commands(struct tp_producer *p, struct tp_now now,
     p->given |= bits;
     if ((bits & BIT(STOP)) != 0 && p->member->state != TP_MEMBER_FLUSHING) {
         p->member->state = TP_MEMBER_FLUSHING;
-        p->member->is_dirty = true;
+        tp_member_changed(p->member);
         tp_life_touch(p->member->trace);
     }
     return TP_OK;
-}
-
-/* What changed goes into the store, a little later. A crash before loses nothing but
- * acks, which the producer is asked for again. */
-static void note_changes(struct tp_trace *t, struct tp_now now)
-{
-    if (!t->has_member_news && t->news_ns < now.mono_ns)
-        t->news_ns = now.mono_ns + TP_NEWS_NS;
-    t->has_member_news = true;
 }
 
 /* A producer may promise to be heard of sooner than the service asks for. */
@@ -336,12 +330,10 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
         take_ack(p, &r->acks[i], now);
     if (r->has_step && t != NULL)
         tp_steps_take(p, r->step, now);
-    if (t != NULL && r->n_acks > 0) {
-        note_changes(t, now);
+    if (t != NULL && r->n_acks > 0)
         tp_life_advance(t, now);
-    }
     reply->has_moved = stage_of(t) != stage;
-    return give_commands(p, now, reply, err);
+    return tp_problem_storage(problem, give_commands(p, now, reply, err));
 }
 
 int tp_engine_sync(struct tp_engine *e, struct tp_str id,
@@ -379,7 +371,7 @@ bool tp_engine_is_telling(struct tp_engine *e, struct tp_now now)
     return is_telling;
 }
 
-bool tp_engine_has_untold(struct tp_engine *e, struct tp_now now)
+bool tp_engine_is_still_telling(struct tp_engine *e, struct tp_now now)
 {
     const struct tp_trace *t;
     size_t cursor = 0;
@@ -387,7 +379,7 @@ bool tp_engine_has_untold(struct tp_engine *e, struct tp_now now)
 
     tp_lock_take(&e->lock);
     while (!has_some && (t = tp_trace_next_active(e, &cursor)) != NULL)
-        has_some = t->telling.n_told < t->telling.n_due && now.wall_ns < t->start_at_ns;
+        has_some = tp_tell_is_going_on(t, now);
     tp_lock_give(&e->lock);
     return has_some;
 }

@@ -102,9 +102,9 @@ int tp_engine_sync(struct tp_engine *e, struct tp_str id,
  * waits for who makes a trace. */
 bool tp_engine_is_telling(struct tp_engine *e, struct tp_now now);
 
-/* Whether some of those who were there when a start was decided have not heard of it,
- * while it lies ahead. */
-bool tp_engine_has_untold(struct tp_engine *e, struct tp_now now);
+/* Whether some who were there when a start was decided have not heard of it, and are
+ * about to: see tp_tell_is_going_on(). */
+bool tp_engine_is_still_telling(struct tp_engine *e, struct tp_now now);
 
 /*
  * Give the commands of a producer whose sync is held, if a start that it does not know

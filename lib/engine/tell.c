@@ -12,6 +12,8 @@
 #define OVERDUE_NS UINT64_C(1000000000)  /* who is told later was not waited for */
 #define CLOCK_MOST_NS UINT64_C(50000000) /* nor who knows the time worse */
 #define MEASURED_MIN 50                  /* a few say nothing about many */
+#define HOLD_EACH_NS UINT64_C(1000)      /* nobody was told for so long, times all: */
+#define HOLD_MOST_NS UINT64_C(5000000)   /* who is missing does not come soon */
 
 static uint64_t known_or(uint64_t measured_ns, uint64_t otherwise_ns)
 {
@@ -81,6 +83,13 @@ static void learn(uint64_t *measured_ns, uint64_t otherwise_ns, uint64_t took_ns
     *measured_ns = each < EACH_MOST_NS ? each : EACH_MOST_NS;
 }
 
+/* Whom the speed is measured with: the last few may be busy with something else, for
+ * seconds or for ever. */
+static size_t most_of(size_t n)
+{
+    return n - n / 10;
+}
+
 static void tell_first(struct tp_trace *t, struct tp_now now)
 {
     uint64_t most_ns = now.wall_ns + spread_ns(t);
@@ -108,7 +117,18 @@ void tp_tell_start(struct tp_member *m, struct tp_now now)
     }
     if (telling->n_told++ == 0)
         tell_first(t, now);
-    if (telling->n_told == telling->n_due && telling->n_due >= MEASURED_MIN)
+    telling->last_ns = now.mono_ns;
+    if (telling->n_due >= MEASURED_MIN && telling->n_told == most_of(telling->n_due))
         learn(&t->engine->speed.next_ns, NEXT_NS,
-              passed_ns(telling->first_ns, now.mono_ns), telling->n_due);
+              passed_ns(telling->first_ns, now.mono_ns), telling->n_told);
+}
+
+bool tp_tell_is_going_on(const struct tp_trace *t, struct tp_now now)
+{
+    const struct tp_telling *telling = &t->telling;
+    uint64_t hold_ns = telling->n_due * HOLD_EACH_NS;
+
+    hold_ns = hold_ns < HOLD_MOST_NS ? hold_ns : HOLD_MOST_NS;
+    return telling->n_told > 0 && telling->n_told < telling->n_due &&
+           now.wall_ns < t->start_at_ns && now.mono_ns < telling->last_ns + hold_ns;
 }

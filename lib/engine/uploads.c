@@ -222,7 +222,7 @@ static void note_bad_batch(struct tp_upload *u, const struct tp_err *err)
             snprintf(m->reason, sizeof(m->reason), "%llu batch%s refused: %.90s",
                      (unsigned long long)m->n_bad_batches,
                      m->n_bad_batches == 1 ? " was" : "es were", err->message);
-        m->is_dirty = true;
+        tp_member_changed(m);
         tp_life_touch(m->trace);
     }
     tp_lock_give(&u->e->lock);

@@ -53,6 +53,47 @@ for (const isKilled of [false, true]) {
   });
 }
 
+test('who joined a trace just before the service was killed writes to the same stream afterwards', async (t) => {
+  const dataDir = temporaryFolder();
+  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  let server = await Server.start({ dataDir });
+  t.after(() => server.hasExited || server.kill());
+  const first = await startLinked(t, server, { rank: 0, args: ['--threads', '0'] });
+  const trace = await server.createTrace();
+  const all = [first, ...await Promise.all([1, 2, 3, 4, 5, 6, 7].map((rank) => startLinked(t, server, { rank, args: ['--threads', '0'] })))];
+  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  const streams = (view) => Object.fromEntries(view.matched.map((m) => [m.name, m.stream]));
+  const before = (await server.get(`/traces/${trace.id}`)).json();
+  server = await restart(t, server, dataDir, true);
+  for (const p of all) await p.tell('slices 100');
+  for (const { rc } of await Promise.all(all.map((p) => p.tell('flush 100000')))) assert.equal(rc, 0, 'all is with the service');
+  const end = await server.stopTrace(trace.id);
+  assert.deepEqual(streams(end), streams(before));
+  assert.equal(end.outcome, 'complete', end.reason);
+  for (const m of end.matched) assert.ok(m.counts.stored >= 100 && m.counts.emitted === m.counts.stored, `${m.name}: ${JSON.stringify(m.counts)}`);
+});
+
+test('who ended just before the service was killed is not waited for', async (t) => {
+  const dataDir = temporaryFolder();
+  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  let server = await Server.start({ dataDir });
+  t.after(() => server.hasExited || server.kill());
+  const all = [];
+  for (let rank = 0; rank < 2; rank++) all.push(await startLinked(t, server, { rank, args: ['--threads', '0'] }));
+  const trace = await server.createTrace();
+  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  for (const p of all) await p.tell('slices 100');
+  await sleep(2500); // what they said so far is stored
+  assert.equal((await all[0].end()).code, 0);
+  server = await restart(t, server, dataDir, true);
+  const stateOf = (view) => view.matched.find((m) => m.name === 'rank-0').state;
+  assert.equal(stateOf((await server.get(`/traces/${trace.id}`)).json()), 'done');
+  assert.equal((await all[1].tell('flush 100000')).rc, 0);
+  const end = await server.stopTrace(trace.id);
+  assert.equal(stateOf(end), 'done');
+  assert.equal(end.outcome, 'complete', end.reason);
+});
+
 test('a service that stays away costs a bounded memory, and what is lost is counted', async (t) => {
   const dataDir = temporaryFolder();
   t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));

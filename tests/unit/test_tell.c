@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "engine/sync.h"
 
 /* End a trace that all of them were told to start. */
 static void end_with(struct rig *r, const char *id, char p[][TP_TRACE_ID_BYTES], int n)
@@ -131,6 +132,58 @@ static void test_the_start_gives_the_time_that_telling_all_took_before(void **st
     }
 }
 
+/* When a trace of all of them starts, after it was made; who is the last comes late, or
+ * not at all. */
+static uint64_t start_with_straggler(struct rig *r, char p[][TP_TRACE_ID_BYTES], int n,
+                                     bool comes)
+{
+    uint64_t created_ns = r->now.wall_ns, start_ns;
+    char id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    view = rig_view(r, id);
+    start_ns = view->start_at_wall_ns - created_ns;
+    tp_trace_view_free(view);
+    assert_false(tp_engine_is_still_telling(r->engine, r->now));
+    for (int i = 0; i < n - 1; i++) {
+        rig_sync(r, p[i], NULL);
+        assert_true(tp_engine_is_still_telling(r->engine, r->now));
+    }
+    rig_wait(r, RIG_MS); /* more than a microsecond for each of them */
+    assert_false(tp_engine_is_still_telling(r->engine, r->now));
+    rig_wait(r, 2 * RIG_S);
+    if (comes)
+        rig_sync(r, p[n - 1], NULL);
+    assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(id), (struct tp_str){0},
+                                            r->now, NULL, NULL, NULL),
+                     TP_OK);
+    for (int i = 0; i < n; i++) {
+        struct tp_sync_reply reply = rig_sync(r, p[i], NULL);
+
+        rig_sync(r, p[i], &reply);
+    }
+    return start_ns;
+}
+
+static void test_a_straggler_does_not_put_later_starts_off(void **state)
+{
+    enum { N = 100 };
+    struct rig *r = *state;
+    char p[N][TP_TRACE_ID_BYTES];
+    uint64_t before_ns = UINT64_MAX;
+
+    for (int i = 0; i < N; i++)
+        rig_join(r, "p", i, p[i]);
+    for (int n = 0; n < 8; n++) {
+        uint64_t start_ns = start_with_straggler(r, p, N, n % 2 == 0);
+
+        if (start_ns >= before_ns)
+            fail_msg("trace %d starts after %llu ns", n, (unsigned long long)start_ns);
+        before_ns = start_ns;
+    }
+}
+
 /* A producer that lies about its clock, or was suspended during the exchange. */
 static void test_who_does_not_know_the_time_does_not_put_the_start_off(void **state)
 {
@@ -204,6 +257,7 @@ int main(void)
         engine_test(test_who_takes_part_is_told_to_arm_and_when_to_start_in_one_answer),
         engine_test(test_who_was_told_to_start_is_told_to_stop_before_it_answers),
         engine_test(test_the_start_gives_the_time_that_telling_all_took_before),
+        engine_test(test_a_straggler_does_not_put_later_starts_off),
         engine_test(test_who_does_not_know_the_time_does_not_put_the_start_off),
         engine_test(test_who_comes_long_after_does_not_put_the_start_off),
         engine_test(test_a_start_that_is_put_off_puts_the_end_off),
