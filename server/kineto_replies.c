@@ -37,6 +37,7 @@ struct reply_socket {
     uint64_t target;
     uint64_t used_ns;
     uint64_t look_ns;
+    bool is_read; /* a look since the last request found nothing unread */
 };
 
 struct tp_kineto_replies {
@@ -61,6 +62,7 @@ static void look_later(struct tp_kineto_replies *r, struct reply_socket *s,
     uint64_t at_ns = now_ns + TP_KINETO_LOOK_NS + TP_KINETO_LOOK_STEP_NS - 1;
 
     leave_ring(&s->place);
+    s->is_read = false;
     s->look_ns = at_ns - at_ns % TP_KINETO_LOOK_STEP_NS;
     s->place.before = r->looks.before;
     s->place.after = &r->looks;
@@ -169,7 +171,9 @@ uint64_t tp_kineto_replies_unread(struct tp_kineto_replies *r,
 {
     const struct reply_socket *s = find(r, peer, now_ns);
 
-    return s == NULL ? 0 : tp_kineto_unread_bytes(s->fd);
+    /* What has been read stays so, as nothing was sent since: the usual case, and the
+     * kernel need not be asked while a process waits. */
+    return s == NULL || s->is_read ? 0 : tp_kineto_unread_bytes(s->fd);
 }
 
 /* The user who has most. */
@@ -251,7 +255,8 @@ static bool keep(struct tp_kineto_replies *r, const struct tp_kineto_peer *peer,
         free(s);
         return false;
     }
-    *s = (struct reply_socket){{&s->place, &s->place}, fd, target, now_ns, 0};
+    *s = (struct reply_socket){
+        .place = {&s->place, &s->place}, .fd = fd, .target = target, .used_ns = now_ns};
     look_later(r, s, now_ns);
     return true;
 }
@@ -349,7 +354,8 @@ bool tp_kineto_replies_look(struct tp_kineto_replies *r, uint64_t now_ns,
         return false;
     leave_ring(&s->place);
     *out = (struct tp_kineto_look){s->target, tp_kineto_unread_bytes(s->fd)};
-    if (out->unread_bytes > 0 && now_ns < s->used_ns + SILENCE_NS)
+    s->is_read = out->unread_bytes == 0;
+    if (!s->is_read && now_ns < s->used_ns + SILENCE_NS)
         look_later(r, s, now_ns);
     return true;
 }

@@ -260,10 +260,10 @@ struct looks {
     struct tp_now at;
 };
 
-static void look(struct tp_kineto_listener *l, struct looks *out)
+static void look(struct tp_kineto_listener *l, struct tp_now now, struct looks *out)
 {
     out->n = 0;
-    out->at = tp_clock_now();
+    out->at = now;
     while (out->n < LOOKS &&
            tp_kineto_replies_look(l->replies, out->at.mono_ns, &out->seen[out->n]))
         out->n++;
@@ -283,12 +283,12 @@ static size_t tell_looks(struct tp_kineto_listener *l, const struct looks *looks
 /* Look, then drain the sockets that have something, or after a look all. Returns how
  * many processes may have news. */
 static size_t look_and_drain(struct tp_kineto_listener *l,
-                             const struct epoll_event *events, int n)
+                             const struct epoll_event *events, int n, struct tp_now now)
 {
     struct looks looks;
     size_t n_news = 0;
 
-    look(l, &looks);
+    look(l, now, &looks);
     for (int i = 0; i < n && looks.n == 0; i++) {
         if (events[i].data.u32 != WAKE_ID)
             n_news += drain(l, &l->sockets[events[i].data.u32]);
@@ -365,19 +365,24 @@ static void *run(void *arg)
 {
     struct tp_kineto_listener *l = arg;
     struct epoll_event events[TP_KINETO_SOCKETS_MAX + 1];
+    struct tp_now now = tp_clock_now();
 
     be_prompt();
     prepare(&l->batch, BATCH);
     while (!l->is_stopping) {
-        int n = epoll_wait(l->epoll_fd, events, TP_KINETO_SOCKETS_MAX + 1,
-                           patience(l, tp_clock_now().mono_ns));
-        size_t n_news = look_and_drain(l, events, n);
+        int wait_ms = patience(l, now.mono_ns);
+        int n = epoll_wait(l->epoll_fd, events, TP_KINETO_SOCKETS_MAX + 1, wait_ms);
+        size_t n_news;
 
-        tidy(l, tp_clock_now().mono_ns);
-        mend(l, tp_clock_now().mono_ns);
-        tell_news(l, n_news, tp_clock_now().mono_ns);
+        if (wait_ms > 0)
+            now = tp_clock_now();
+        n_news = look_and_drain(l, events, n, now);
+        now = tp_clock_now();
+        tidy(l, now.mono_ns);
+        mend(l, now.mono_ns);
+        tell_news(l, n_news, now.mono_ns);
     }
-    tell_news(l, 0, tp_clock_now().mono_ns); /* nobody is left to wait for */
+    tell_news(l, 0, now.mono_ns); /* nobody is left to wait for */
     return NULL;
 }
 

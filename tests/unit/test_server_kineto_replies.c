@@ -379,6 +379,9 @@ static void test_each_request_is_followed_by_one_look(void **state)
     expect_read(two);
     expect_look(p, 1010 * MS + 2 * LOOK, 12, false);
     assert_true(tp_kineto_replies_look_ns(p->replies) == UINT64_MAX);
+    assert_int_equal(tp_kineto_replies_unread(p->replies, &b, 3000 * MS), 0);
+    tell(p, &b, 12, 3000 * MS);
+    assert_true(tp_kineto_replies_unread(p->replies, &b, 3000 * MS) > 0);
     close(one);
     close(two);
 }
