@@ -71,8 +71,8 @@ int tp_member_add(struct tp_trace *t, const struct tp_row_identity *who,
 /* The member of that producer, or NULL. */
 struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_id);
 
-/* A member differs from its row from now on: it is written about a second later. The one
- * way to say so, or it is never written. */
+/* A member differs from its row from now on: it is written about a second later. The
+ * one way to say so, or it is never written. */
 void tp_member_changed(struct tp_member *m);
 
 /* The producer of a member, whether it takes part or not; NULL when it is gone. */

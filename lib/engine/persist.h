@@ -58,7 +58,8 @@ int tp_persist_move(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
  * whether there are more. */
 int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *err);
 
-/* Write one member. It counts as written: when that is undone, tell tp_member_changed(). */
+/* Write one member. It counts as written: when that is undone, call
+ * tp_member_changed(). */
 int tp_persist_member(struct tp_engine *e, struct tp_member *m, struct tp_err *err);
 
 /* Write a stream. */
