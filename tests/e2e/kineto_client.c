@@ -96,12 +96,13 @@ static int be_client(const struct settings *s, unsigned number)
 {
     struct kineto_client_options o = s->client;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     o.number = (int)number;
     if (s->count > 1)
         o.first_ms += s->spread_ms * number / s->count;
     if (s->uid != 0 && (setgid(s->uid) != 0 || setuid(s->uid) != 0))
         return 1;
+    prctl(PR_SET_PDEATHSIG,
+          SIGKILL); /* last: another user would not have it any more */
     return kineto_client_run(&o);
 }
 
