@@ -5,9 +5,9 @@
  * post_native PORT TRACE CONNECTIONS BATCHES
  *
  * Each connection is a producer with a rank, which learns its stream from an empty
- * batch and then posts the same bytes under new numbers. A slice is what a linked
- * backend records most: a type, one of 300 names, one of four threads. Prints "posted
- * accepted body_bytes"; exits with 1 when a batch was not taken, with all its slices.
+ * batch and then, when all have, posts the same bytes under new numbers. A slice is what
+ * a linked backend records most: a type, one of 300 names, one of four threads. Prints
+ * "posted accepted body_bytes nanoseconds", the last from then until all was taken; exits with 1 when a batch was not taken, with all its slices.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "loopback.h"
@@ -29,6 +30,7 @@
 
 struct job {
     pthread_t thread;
+    pthread_barrier_t *ready;
     int port;
     const char *trace;
     int rank;
@@ -110,6 +112,7 @@ static void *run(void *arg)
         post(j, fd, "application/json", 0, &body, reply, sizeof(reply)))
         n = make_batch(&body, j->rank, (uint32_t)loopback_number(reply, "\"stream\""));
     j->has_failed = n == 0;
+    pthread_barrier_wait(j->ready);
     for (long b = 1; b <= j->n_batches && !j->has_failed; b++) {
         j->has_failed = !post(j, fd, "application/x-perfetto-trace", b, &body, reply,
                               sizeof(reply));
@@ -127,6 +130,8 @@ int main(int argc, char **argv)
 {
     static struct job jobs[MAX_CONNECTIONS];
     struct job all = {0};
+    pthread_barrier_t ready;
+    struct timespec start, end;
     long n_connections, n_batches;
 
     if (argc != 5) {
@@ -138,14 +143,18 @@ int main(int argc, char **argv)
     if (n_connections < 1 || n_connections > MAX_CONNECTIONS ||
         n_batches < n_connections)
         return 2;
+    pthread_barrier_init(&ready, NULL, (unsigned)n_connections + 1);
     for (long c = 0; c < n_connections; c++) {
-        jobs[c] = (struct job){.port = (int)strtol(argv[1], NULL, 10),
+        jobs[c] = (struct job){.ready = &ready,
+                               .port = (int)strtol(argv[1], NULL, 10),
                                .trace = argv[2],
                                .rank = (int)c,
                                .n_batches = n_batches / n_connections};
         if (pthread_create(&jobs[c].thread, NULL, run, &jobs[c]) != 0)
             return 1;
     }
+    pthread_barrier_wait(&ready);
+    clock_gettime(CLOCK_MONOTONIC, &start);
     for (long c = 0; c < n_connections; c++) {
         pthread_join(jobs[c].thread, NULL);
         all.posted += jobs[c].posted;
@@ -153,8 +162,10 @@ int main(int argc, char **argv)
         all.bytes += jobs[c].bytes;
         all.has_failed |= jobs[c].has_failed;
     }
-    printf("%llu %llu %llu\n", (unsigned long long)all.posted,
-           (unsigned long long)all.accepted, (unsigned long long)all.bytes);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%llu %llu %llu %lld\n", (unsigned long long)all.posted,
+           (unsigned long long)all.accepted, (unsigned long long)all.bytes,
+           (end.tv_sec - start.tv_sec) * 1000000000LL + end.tv_nsec - start.tv_nsec);
     if (all.accepted != all.posted)
         fprintf(stderr, "post_native: %llu of %llu slices were accepted\n",
                 (unsigned long long)all.accepted, (unsigned long long)all.posted);
