@@ -5,9 +5,10 @@
  * post_native PORT TRACE CONNECTIONS BATCHES
  *
  * Each connection is a producer with a rank, which learns its stream from an empty
- * batch and then, when all have, posts the same bytes under new numbers. A slice is what
- * a linked backend records most: a type, one of 300 names, one of four threads. Prints
- * "posted accepted body_bytes nanoseconds", the last from then until all was taken; exits with 1 when a batch was not taken, with all its slices.
+ * batch and then, when all have, posts the same bytes under new numbers. A slice is
+ * what a linked backend records most: a type, one of 300 names, one of four threads.
+ * Prints "posted accepted body_bytes nanoseconds", the last from then until all was
+ * taken; exits with 1 when a batch was not taken, with all its slices.
  */
 #include <pthread.h>
 #include <stdbool.h>
