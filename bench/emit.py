@@ -128,6 +128,11 @@ class Lttng:
                               check=False)
         if done.returncode != 0:
             raise RuntimeError(done.stderr + done.stdout)
+        return done.stdout
+
+    def discarded(self):
+        """Events that it had no room for, since the session began."""
+        return sum(map(int, re.findall(r"Discarded events: (\d+)", self.lttng("list", "bench"))))
 
     def figures(self, events, threads):
         """Those of a run; None, and `why`, when it records nothing."""
@@ -156,6 +161,8 @@ def run(tool, report):
                 ours.append(figures([tool("micro_emit"), str(EVENTS), str(threads)]))
                 if lttng.work is not None:
                     theirs.append(lttng.figures(EVENTS // 10, threads))
+            if lttng.work is not None and (lost := lttng.discarded()) > 0:
+                lttng.why, theirs = f"it discarded {lost} events", [None]
             recorded = theirs and None not in theirs
             tell(report, threads, median_of(ours), median_of(theirs) if recorded else None, lttng.why)
     finally:
