@@ -45,8 +45,8 @@ corpus: all ## every trace of the corpus in and out again
 # The stand-in for PyTorch processes has its parts in tests/support.
 $(E2E_PROGRAMS): $(call object,$(wildcard tests/support/kineto_*.c))
 
-e2e: all $(E2E_PROGRAMS) ## numbered scenarios against the running service; ONLY="102- 114-": some
-	$(Q)$(call run_part,tests/e2e/run) $(ONLY)
+e2e: all $(E2E_PROGRAMS) ## numbered scenarios against the running service; SCENARIOS="102- 114-": some
+	$(Q)$(call run_part,tests/e2e/run) $(SCENARIOS)
 
 bench-programs: $(BENCH_PROGRAMS)
 
