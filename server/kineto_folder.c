@@ -239,6 +239,8 @@ int tp_kineto_file_open(int fd, const char *name, uint32_t uid, int *file_fd,
 
     if (file < 0 && errno == ELOOP)
         return tp_fail(err, TP_EDENIED, "the file is a link");
+    if (file < 0 && errno == ENOENT)
+        return tp_fail(err, TP_ENOTFOUND, "the file has been removed");
     if (file < 0 || fstat(file, &st) != 0)
         rc = tp_fail(err, TP_EIO, "the file cannot be opened: %m");
     else if (!S_ISREG(st.st_mode) || st.st_nlink != 1)

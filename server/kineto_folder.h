@@ -101,7 +101,8 @@ enum tp_kineto_file_kind tp_kineto_file_kind(const char *name);
  * file_fd, bytes  set on success; the caller closes it.
  *
  * TP_EDENIED  it is no plain file of that user, or has other names. TP_EINVAL  it is
- * empty. TP_EIO.
+ * empty. TP_ENOTFOUND. TP_EIO  it cannot be opened at the moment, for example for want
+ * of descriptors.
  */
 int tp_kineto_file_open(int fd, const char *name, uint32_t uid, int *file_fd,
                         uint64_t *bytes, struct tp_err *err);

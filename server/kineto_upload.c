@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
+#include "engine/problem.h"
 #include "server/clock.h"
 #include "server/kineto_trace_id.h"
 
@@ -44,7 +45,8 @@ static int check_id(struct tp_kineto_trace_id *id, const char *p, size_t n,
 
 /* Nothing of it counts before it is committed, so an id at its end is early enough. */
 static int feed_all(struct tp_upload *u, const struct tp_kineto_file *file,
-                    struct tp_kineto_trace_id *id, char *buffer, struct tp_err *err)
+                    struct tp_kineto_trace_id *id, char *buffer,
+                    struct tp_problem *problem, struct tp_err *err)
 {
     int rc = TP_OK;
 
@@ -57,7 +59,7 @@ static int feed_all(struct tp_upload *u, const struct tp_kineto_file *file,
             break;
         rc = check_id(id, buffer, (size_t)n, err);
         if (rc == TP_OK)
-            rc = tp_upload_feed(u, buffer, (size_t)n, NULL, err);
+            rc = tp_upload_feed(u, buffer, (size_t)n, problem, err);
     }
     return rc;
 }
@@ -71,7 +73,8 @@ static void write_note(const struct tp_upload_reply *reply,
 }
 
 int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file,
-                     char *note, size_t note_bytes, struct tp_err *err)
+                     char *note, size_t note_bytes, bool *is_for_now,
+                     struct tp_err *err)
 {
     struct tp_upload_request request = {.kind = TP_UPLOAD_FILE,
                                         .form = TP_FORM_SNIFF,
@@ -85,20 +88,24 @@ int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file
                                         .leave_out = PATH_MEMBER};
     struct tp_upload_reply reply = {0};
     struct tp_kineto_trace_id id = {.wanted = file->trace_id};
+    struct tp_problem problem = {0};
     struct tp_upload *u = NULL;
     char *buffer = malloc(CHUNK_BYTES);
     int rc;
 
+    *is_for_now = true;
     if (buffer == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory to read a file");
     rc = tp_engine_upload_begin(engine, tp_str_of(file->trace_id), &request,
-                                tp_clock_now(), &u, NULL, err);
+                                tp_clock_now(), &u, &problem, err);
     if (rc == TP_OK)
-        rc = feed_all(u, file, &id, buffer, err);
+        rc = feed_all(u, file, &id, buffer, &problem, err);
     if (rc == TP_OK)
-        rc = tp_upload_commit(u, tp_clock_now(), &reply, NULL, err);
+        rc = tp_upload_commit(u, tp_clock_now(), &reply, &problem, err);
     if (rc == TP_OK)
         write_note(&reply, &id, note, note_bytes);
+    *is_for_now = rc == TP_EIO || rc == TP_ENOMEM ||
+                  (rc == TP_EQUOTA && problem.kind == TP_PROBLEM_STORAGE);
     tp_upload_free(u);
     free(buffer);
     return rc;

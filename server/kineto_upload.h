@@ -6,6 +6,7 @@
 #ifndef TP_SERVER_KINETO_UPLOAD_H
 #define TP_SERVER_KINETO_UPLOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,11 +30,15 @@ struct tp_kineto_file {
  * note  note_bytes; what is to be known about a file that was taken, for example that
  *       it has no trace_id, so that nobody can tell whose it is; "" = nothing.
  *
+ * is_for_now  set on failure: it is none of the file's, such as a full disk or too few
+ *   descriptors, so it may be tried again later.
+ *
  * TP_EINVAL  it is not readable as a trace, or has, anywhere, the trace_id of another
  *   request; nothing of it is in the trace.
  * Others as tp_engine_upload_begin() and _commit().
  */
 int tp_kineto_upload(struct tp_engine *engine, const struct tp_kineto_file *file,
-                     char *note, size_t note_bytes, struct tp_err *err);
+                     char *note, size_t note_bytes, bool *is_for_now,
+                     struct tp_err *err);
 
 #endif

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -35,7 +36,9 @@ struct tp_kineto_upload_job {
     char name[256];
     char log_file[TP_KINETO_LOG_FILE_BYTES]; /* where it goes, too; "" = nowhere */
     struct tp_kineto_owner owner;
-    int fd;
+    uint32_t uid;    /* whose the file must be */
+    int folder_fd;   /* of the watch, which stays while this is not done */
+    bool is_put_off; /* it could not be read now; set before is_done */
     _Atomic bool is_done;
 };
 
@@ -87,6 +90,20 @@ static void fail_folder(struct tp_kineto_collector *c,
     tp_kineto_watch_report(c, task, TP_KINETO_FOLDER_FAILED, text);
 }
 
+/* Whether a descriptor is one of the last quarter that there may be: those are for
+ * connections, streams and files. */
+static bool is_among_last(int fd, struct tp_err *err)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        (rlim_t)fd < limit.rlim_cur - limit.rlim_cur / 4)
+        return false;
+    tp_fail(err, TP_EQUOTA, "the limit of open files, %llu, is too low for so many",
+            (unsigned long long)limit.rlim_cur);
+    return true;
+}
+
 /* Make the folder of a watch, and have inotify tell what comes into it. */
 static int open_folder(struct tp_kineto_collector *c, struct tp_kineto_watch *w,
                        struct tp_err *err)
@@ -97,6 +114,11 @@ static int open_folder(struct tp_kineto_collector *c, struct tp_kineto_watch *w,
 
     if (rc != TP_OK)
         return rc;
+    if (is_among_last(w->fd, err)) {
+        tp_kineto_folder_remove(c->home_fd, w->task.folder);
+        close(w->fd);
+        return TP_EQUOTA;
+    }
     snprintf(path, sizeof(path), "%s/%s", c->opts.trace_dir, w->task.folder);
     w->wd = inotify_add_watch(c->inotify_fd, path,
                               IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW);
@@ -134,18 +156,39 @@ struct tp_kineto_watch *tp_kineto_watch_folder(struct tp_kineto_collector *c,
 
 /* Put the file where a client of dynolog's expects it. What goes wrong is a note of the
  * process's, and the trace has the file all the same. */
-static void put_log_file(const struct tp_kineto_upload_job *u, char *note, size_t bytes)
+static void put_log_file(const struct tp_kineto_upload_job *u, int fd, char *note,
+                         size_t bytes)
 {
     const struct tp_kineto_collector_opts *o = &u->collector->opts;
     struct tp_err err = {0};
     size_t n = strlen(note);
 
     if (*u->log_file == '\0' ||
-        tp_kineto_log_file_put(o->log_dirs, o->n_log_dirs, u->log_file, &u->owner,
-                               u->fd, &err) == TP_OK)
+        tp_kineto_log_file_put(o->log_dirs, o->n_log_dirs, u->log_file, &u->owner, fd,
+                               &err) == TP_OK)
         return;
     snprintf(note + n, bytes - n, "%sno file at its log file: %.90s",
              n == 0 ? "" : "; ", err.message);
+}
+
+/* Read it, on a worker, so that as many files are open as there are workers. */
+static int read_file(struct tp_kineto_upload_job *u, char *note, size_t note_bytes,
+                     struct tp_err *err)
+{
+    struct tp_kineto_file file = {u->trace_id, u->producer_id, u->name, -1};
+    uint64_t bytes;
+    int rc = tp_kineto_file_open(u->folder_fd, u->name, u->uid, &file.fd, &bytes, err);
+
+    if (rc != TP_OK) {
+        u->is_put_off = rc == TP_EIO;
+        return rc;
+    }
+    rc = tp_kineto_upload(u->collector->opts.engine, &file, note, note_bytes,
+                          &u->is_put_off, err);
+    if (rc == TP_OK)
+        put_log_file(u, file.fd, note, note_bytes);
+    close(file.fd);
+    return rc;
 }
 
 /* On a worker. */
@@ -153,18 +196,18 @@ static void run_upload(void *arg)
 {
     struct tp_kineto_upload_job *u = arg;
     struct tp_kineto_collector *c = u->collector;
-    const struct tp_kineto_file file = {u->trace_id, u->producer_id, u->name, u->fd};
     char note[160] = "", text[200];
     struct tp_err err = {0};
-    int rc = tp_kineto_upload(c->opts.engine, &file, note, sizeof(note), &err);
+    enum tp_kineto_event event = TP_KINETO_FILE_TAKEN;
 
-    snprintf(text, sizeof(text), "no file: %.180s", err.message);
-    if (rc == TP_OK)
-        put_log_file(u, note, sizeof(note));
-    tp_engine_kineto_report(c->opts.engine, u->trace_id, u->producer_id,
-                            rc == TP_OK ? TP_KINETO_FILE_TAKEN : TP_KINETO_FILE_REFUSED,
-                            rc == TP_OK ? note : text, tp_clock_now());
-    close(u->fd);
+    if (read_file(u, note, sizeof(note), &err) != TP_OK) {
+        event = u->is_put_off ? TP_KINETO_FILE_WAITS : TP_KINETO_FILE_REFUSED;
+        snprintf(text, sizeof(text), "%s%.180s",
+                 u->is_put_off ? "" : "no file: ", err.message);
+    }
+    tp_engine_kineto_report(c->opts.engine, u->trace_id, u->producer_id, event,
+                            event == TP_KINETO_FILE_TAKEN ? note : text,
+                            tp_clock_now());
     atomic_store(&u->is_done, true);
     if (c->opts.on_change != NULL)
         c->opts.on_change(c->opts.arg);
@@ -189,45 +232,63 @@ static void stop_watching(struct tp_kineto_collector *c, struct tp_kineto_watch 
     w->wd = -1;
 }
 
+/* Whether a file is one to be read, as far as can be seen now; it is opened again when
+ * its turn comes. */
+static bool is_readable(struct tp_kineto_collector *c, struct tp_kineto_watch *w,
+                        const char *name)
+{
+    struct tp_err err = {0};
+    uint64_t bytes;
+    int fd;
+    int rc = tp_kineto_file_open(w->fd, name, w->task.uid, &fd, &bytes, &err);
+
+    if (rc == TP_OK)
+        close(fd);
+    else if (rc != TP_EIO)
+        refuse_file(c, w, err.message);
+    return rc == TP_OK || rc == TP_EIO;
+}
+
 static void take_file(struct tp_kineto_collector *c, struct tp_kineto_watch *w,
                       const char *name)
 {
-    struct tp_kineto_upload_job *u = calloc(1, sizeof(*u));
+    struct tp_kineto_upload_job *u;
     struct tp_err err = {0};
-    uint64_t bytes;
 
-    w->is_through = true;
-    if (u == NULL) {
-        refuse_file(c, w, "no memory to read it");
+    if (!is_readable(c, w, name))
         return;
-    }
+    if (!w->is_found)
+        tp_kineto_watch_report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
+    w->is_found = true;
+    /* What is too early, or cannot be read now, the look once a second comes back to. */
+    w->is_early = !tp_engine_kineto_takes_files(c->opts.engine, w->task.trace_id);
+    u = w->is_early ? NULL : calloc(1, sizeof(*u));
+    if (u == NULL)
+        return;
     u->collector = c;
     memcpy(u->trace_id, w->task.trace_id, sizeof(u->trace_id));
     memcpy(u->producer_id, w->task.producer_id, sizeof(u->producer_id));
     snprintf(u->name, sizeof(u->name), "%s", name);
     memcpy(u->log_file, w->task.log_file, sizeof(u->log_file));
     u->owner = w->owner;
-    if (tp_kineto_file_open(w->fd, name, w->task.uid, &u->fd, &bytes, &err) != TP_OK) {
-        refuse_file(c, w, err.message);
-        free(u);
-        return;
-    }
-    if (!w->is_early)
-        tp_kineto_watch_report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
-    w->is_early = !tp_engine_kineto_takes_files(c->opts.engine, w->task.trace_id);
-    if (w->is_early) { /* the look once a second comes back to it */
-        w->is_through = false;
-        close(u->fd);
-        free(u);
-        return;
-    }
+    u->uid = w->task.uid;
+    u->folder_fd = w->fd;
     if (tp_workers_post(c->opts.workers, run_upload, u, &err) != TP_OK) {
-        refuse_file(c, w, err.message);
-        close(u->fd);
         free(u);
         return;
     }
+    w->is_through = true;
     w->upload = u;
+}
+
+/* A file that could not be read: look for it again. */
+static void try_again(struct tp_kineto_watch *w)
+{
+    if (w->upload == NULL || !w->upload->is_done || !w->upload->is_put_off)
+        return;
+    free(w->upload);
+    w->upload = NULL;
+    w->is_through = w->is_unwanted;
 }
 
 static void note_begun(struct tp_kineto_collector *c, struct tp_kineto_watch *w)
@@ -264,18 +325,22 @@ void tp_kineto_watch_look(struct tp_kineto_collector *c, struct tp_kineto_watch 
     bool is_there = !w->has_ended && tp_kineto_process_is_there(w->task.pid);
     struct tp_kineto_found found = {0};
     struct tp_err err = {0};
+    int rc = TP_OK;
 
+    try_again(w);
     if (w->is_through)
         return;
     if (!tp_kineto_folder_is_there(c->home_fd, w->task.folder, w->fd))
         restore_folder(c, w);
-    else if (tp_kineto_folder_look(w->fd, w->task.uid, &found, &err) == TP_EQUOTA)
+    else
+        rc = tp_kineto_folder_look(w->fd, w->task.uid, &found, &err);
+    if (rc == TP_EQUOTA)
         refuse_file(c, w, err.message);
     if (found.has_begun)
         note_begun(c, w);
     if (found.name[0] != '\0')
         take_file(c, w, found.name);
-    else if (!is_there && !w->is_through)
+    else if (!is_there && !w->is_through && rc == TP_OK)
         tp_kineto_watch_report(c, &w->task, TP_KINETO_PROCESS_ENDED, NULL);
     if (w->is_through)
         stop_watching(c, w);

@@ -29,6 +29,7 @@ struct tp_kineto_watch {
     int fd, wd;
     bool has_begun;
     bool has_ended;   /* its process, whatever has its pid now */
+    bool is_found;    /* its file is here, which the engine knows */
     bool is_early;    /* its file is here before the trace takes one */
     bool is_through;  /* its file was found: nothing more is looked for */
     bool is_unwanted; /* what is left is to empty and remove its folder */

@@ -120,6 +120,7 @@ enum tp_kineto_event {
     TP_KINETO_FOLDER_FAILED, /* text says why */
     TP_KINETO_FILE_BEGUN,    /* the process has opened its file: it took the order */
     TP_KINETO_FILE_FOUND,    /* it is complete and being read */
+    TP_KINETO_FILE_WAITS,    /* it cannot be read now: text says why; later, perhaps */
     TP_KINETO_FILE_TAKEN,    /* it is in the trace */
     TP_KINETO_FILE_REFUSED,  /* text says why */
     TP_KINETO_PROCESS_ENDED  /* its pid is gone; what it has written is there */

@@ -130,6 +130,11 @@ static void take_report(struct tp_member *m, enum tp_kineto_event event,
         tp_kineto_through(m, now);
         tp_kineto_taken(m);
         break;
+    case TP_KINETO_FILE_WAITS:
+        snprintf(m->reason, sizeof(m->reason), "collecting: %s", text);
+        tp_member_changed(m);
+        tp_life_touch(m->trace);
+        break;
     case TP_KINETO_FILE_TAKEN:
         tp_kineto_settle(m, TP_MEMBER_DONE, text == NULL ? "" : text);
         break;

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -384,6 +385,97 @@ static void test_a_file_that_is_early_is_taken_later(void **state)
     free(final);
 }
 
+static void wait_reason(struct place *p, const char *id, const char *reason)
+{
+    for (bool is_there = false; !is_there;) {
+        unsigned seen = changes(p);
+        struct tp_trace_view *v = rig_view(&p->rig, id);
+
+        is_there = strncmp(v->members[0].reason, reason, strlen(reason)) == 0;
+        if (strcmp(v->members[0].state, "lost") == 0)
+            fail_msg("lost: %s", v->members[0].reason);
+        tp_trace_view_free(v);
+        if (!is_there)
+            wait_change(p, seen);
+    }
+}
+
+static void test_a_file_that_cannot_be_stored_now_is_taken_later(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    blob_mem_fail_after(p->rig.blobs, 0);
+    give_file(p, id);
+    wait_reason(p, id, "collecting: ");
+    expect_end(p, id, "done", "");
+}
+
+/* As many descriptors as there are now, and n more. */
+static void limit_files(unsigned n, struct rlimit *before)
+{
+    struct rlimit few;
+    int fd = dup(0);
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+    few = *before;
+    few.rlim_cur = (rlim_t)fd + n;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+}
+
+static void test_a_file_that_cannot_be_opened_now_is_taken_later(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    struct rlimit before;
+    unsigned seen;
+    char *tmp, *final;
+    const char *text;
+
+    assert_int_equal(start(p), TP_OK);
+    create(p, id, &seen);
+    wait_change(p, seen);
+    text = ask(p);
+    tmp = file_of(text, "_1.pt.trace.json.tmp");
+    final = file_of(text, "_1.pt.trace.json");
+    assert_int_equal(tp_engine_trace_start(p->rig.engine, rig_str(id), rig_str(""),
+                                           tp_clock_now(), NULL, NULL, NULL),
+                     TP_OK);
+    write_file(tmp, "{" BODY);
+    limit_files(0, &before);
+    assert_int_equal(rename(tmp, final), 0);
+    wait_reason(p, id, "collecting: the file cannot be opened: Too many open files");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    expect_end(p, id, "done", "");
+    free(tmp);
+    free(final);
+}
+
+/* Connections and files need some, too. */
+static void test_the_last_descriptors_are_not_for_folders(void **state)
+{
+    struct place *p = *state;
+    char id[TP_TRACE_ID_BYTES];
+    struct rlimit before;
+    unsigned seen;
+
+    assert_int_equal(start(p), TP_OK);
+    assert_string_equal(ask(p), "");
+    while (!has_producer(p))
+        sched_yield();
+    limit_files(2, &before);
+    create(p, id, &seen);
+    expect_end(p, id, "refused", "no file: the limit of open files, ");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rmdir(p->home), 0); /* it is empty */
+}
+
 static void wait_files(struct place *p, bool has_files)
 {
     pthread_mutex_lock(&p->lock);
@@ -553,6 +645,9 @@ int main(void)
         TEST(test_a_file_is_at_its_log_file_when_it_is_taken),
         TEST(test_no_file_at_its_log_file_is_a_note),
         TEST(test_a_link_is_not_read),
+        TEST(test_a_file_that_cannot_be_stored_now_is_taken_later),
+        TEST(test_a_file_that_cannot_be_opened_now_is_taken_later),
+        TEST(test_the_last_descriptors_are_not_for_folders),
         TEST(test_a_file_that_is_early_is_taken_later),
         TEST(test_a_home_that_cannot_be_used_is_told_before_a_trace_is_made),
         TEST(test_a_home_that_was_removed_is_made_again),

@@ -241,7 +241,7 @@ static void test_only_plain_files_of_the_process_are_opened(void **state)
     assert_int_equal(bytes, 2);
     close(fd);
     refuse(p, "good", getuid() + 1, TP_EDENIED, "belongs to user");
-    refuse(p, "none", getuid(), TP_EIO, "cannot be opened");
+    refuse(p, "none", getuid(), TP_ENOTFOUND, "has been removed");
     write_file(p->fd, "empty", "");
     refuse(p, "empty", getuid(), TP_EINVAL, "is empty");
     assert_int_equal(symlinkat("/etc/passwd", p->fd, "link"), 0);

@@ -24,6 +24,7 @@ struct place {
     char trace[TP_TRACE_ID_BYTES], producer[TP_TRACE_ID_BYTES];
     char note[160];
     int fault; /* so many allocations pass; -1 = all */
+    bool is_for_now;
     bool has_failed;
 };
 
@@ -65,7 +66,8 @@ static int upload(struct place *p, const char *text)
     p->rig.err.message[0] = '\0';
     if (p->fault >= 0)
         fault_arm(p->fault);
-    rc = tp_kineto_upload(p->rig.engine, &file, p->note, sizeof(p->note), &p->rig.err);
+    rc = tp_kineto_upload(p->rig.engine, &file, p->note, sizeof(p->note),
+                          &p->is_for_now, &p->rig.err);
     p->has_failed = p->fault >= 0 && fault_disarm();
     close(file.fd);
     return rc;
@@ -112,6 +114,26 @@ static void test_the_path_of_a_file_is_not_in_the_trace(void **state)
     free(got);
 }
 
+/* The disk is full, or what was to be written failed: none of the file's. */
+static void test_what_the_store_or_the_disk_refuses_may_be_tried_again(void **state)
+{
+    struct place *p = *state;
+    bool was_hit = true;
+    int n;
+
+    for (n = 0; was_hit; n++) {
+        blob_mem_fail_after(p->rig.blobs, n);
+        if (upload(p, "{" BODY) == TP_OK)
+            assert_true(stored(p) == 1);
+        else
+            assert_true(p->is_for_now);
+        was_hit = blob_mem_disarm(p->rig.blobs);
+    }
+    assert_true(n > 1);
+    assert_int_equal(upload(p, "{" BODY), TP_OK);
+    assert_int_equal(stored(p), 1);
+}
+
 static void test_a_file_without_an_id_is_taken_and_noted(void **state)
 {
     struct place *p = *state;
@@ -149,6 +171,7 @@ static void test_a_file_of_another_request_is_refused_and_says_whose(void **stat
     struct place *p = *state;
 
     assert_int_equal(upload(p, "{\"trace_id\": \"of-another\"," BODY), TP_EINVAL);
+    assert_false(p->is_for_now);
     assert_string_equal(p->rig.err.message,
                         "the file is of another request, 'of-another'");
     assert_int_equal(stored(p), 0);
@@ -159,6 +182,7 @@ static void test_what_is_no_trace_is_refused(void **state)
     struct place *p = *state;
 
     assert_int_equal(upload(p, "root:x:0:0:root:/root:/bin/sh\n"), TP_EINVAL);
+    assert_false(p->is_for_now);
     assert_int_equal(stored(p), 0);
 }
 
@@ -212,6 +236,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_a_file_is_the_data_of_its_producer_once),
         TEST(test_the_path_of_a_file_is_not_in_the_trace),
+        TEST(test_what_the_store_or_the_disk_refuses_may_be_tried_again),
         TEST(test_a_file_without_an_id_is_taken_and_noted),
         TEST(test_an_id_is_checked_wherever_it_is),
         TEST(test_a_file_of_another_request_is_refused_and_says_whose),
