@@ -237,6 +237,10 @@ static bool give_up_file(struct tp_member *m, struct tp_now now)
                          "no file: the recording was cut short in the process");
     else if (part->phase == TP_KINETO_PHASE_BEGUN)
         tp_kineto_settle(m, TP_MEMBER_LOST, "no file: the process wrote none");
+    else if (m->is_unsure && m->kineto.has_lagged)
+        tp_kineto_settle(m, TP_MEMBER_LOST,
+                         "no file: the service restarted, and it lagged and was in "
+                         "step too late to start");
     else if (m->is_unsure)
         tp_kineto_settle(m, TP_MEMBER_LOST,
                          "no file: the service restarted, maybe before it was told");

@@ -7,11 +7,12 @@
  * follows.
  *
  * Nobody knows when the processes ask, only how often: each has to ask once to be
- * known, and then once more to be told. When the start is too near for that it is
- * moved for those who wait, and for the trace, unless others have begun by then. Who
- * has been told keeps to the old one. The lost alternative, to wait for signs of who
- * was told and then to plan anew, starts no sooner, since the same two requests have
- * to come.
+ * known, and then once more to be told, or twice when it is behind, as the restart may
+ * have left it: a send that succeeds at its last retry counts as failed, and its answer
+ * stays unread. When the start is too near for that it is moved for those who wait, and
+ * for the trace, unless others have begun by then. Who has been told keeps to the old
+ * one. The lost alternative, to wait for signs of who was told and then to plan anew,
+ * starts no sooner, since the same requests have to come.
  */
 #include <stdio.h>
 
@@ -20,7 +21,9 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 
-/* Beside the two requests: libkineto asks up to 5.12 s after a service is back. */
+/* To be known, to be left without an answer if it is behind, and to be told. */
+#define REQUESTS 3
+/* Beside them: libkineto asks up to 5.12 s after a service is back. */
 #define SLACK_NS TP_KINETO_SECOND_NS
 
 static bool is_told(const struct tp_member *m)
@@ -42,12 +45,14 @@ static uint64_t slowest_ns(const struct tp_trace *t)
     return ns;
 }
 
-/* Whether a process can have been told of that start, or is to be told very soon. */
+/* Whether a process can have been told of that start, or is to be told very soon; one
+ * that is behind is told the soonest. */
 static bool is_near(const struct tp_trace *t, struct tp_now now)
 {
-    const struct tp_kineto_rhythm usual = {.interval_ns = slowest_ns(t)};
+    const struct tp_kineto_rhythm any = {.interval_ns = slowest_ns(t),
+                                         .is_behind = true};
 
-    return now.mono_ns >= tp_kineto_hold_until(&usual,
+    return now.mono_ns >= tp_kineto_hold_until(&any,
                                                tp_kineto_to_mono(t->start_at_ns, now),
                                                tp_kineto_warmup_ns(t));
 }
@@ -74,7 +79,7 @@ static bool is_to_be_moved(const struct tp_trace *t, struct tp_now now)
 
 static void move_start(struct tp_trace *t, struct tp_now now)
 {
-    uint64_t answered_ns = now.mono_ns + 2 * slowest_ns(t) + SLACK_NS;
+    uint64_t answered_ns = now.mono_ns + REQUESTS * slowest_ns(t) + SLACK_NS;
     uint64_t start_ns = tp_kineto_safe_start(answered_ns, tp_kineto_warmup_ns(t));
     uint64_t start_wall_ns = tp_kineto_to_wall(start_ns, now);
     size_t n_warnings = t->spec.n_warnings;

@@ -220,6 +220,81 @@ static void test_one_that_falls_behind_after_the_plan_says_that_it_lagged(void *
            "it lagged and was in step too late to start with the others");
 }
 
+/* As a process is that waited for the service until its last retry: it asks for the
+ * first time 5.1 s after the restart, reads that answer with its second request, and
+ * takes its order with the third. */
+static void test_one_that_a_restart_leaves_behind_is_told_in_time(void **state)
+{
+    /* Until the restart: the start is too near then for three requests, or even two. */
+    static const uint64_t before_ns[] = {2 * RIG_S, 30 * RIG_S};
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    for (size_t i = 0; i < 2; i++) {
+        struct tp_trace_request request = {.start = TP_START_AT,
+                                           .start_wall_ns = r->now.wall_ns + 15 * RIG_S,
+                                           .stop_duration_ms = 1000,
+                                           .kineto_json = rig_str("{\"warmup_ms\":0}")};
+
+        ask_and_drive(r, 1, IDLE);
+        assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+        drive(r);
+        r->now.mono_ns += before_ns[i];
+        r->now.wall_ns += before_ns[i];
+        assert_int_equal(rig_restart(r), TP_OK);
+        drive(r);
+        expect(r, id, 1, "waiting", "the service restarted: its start was moved");
+        wait(r, 5120 * RIG_MS);
+        ask_and_drive(r, 1, IDLE);
+        look(r, 768);
+        expect(r, id, 1, "waiting", LAGGING);
+        wait(r, 4700 * RIG_MS);
+        ask_unanswered(r);
+        look(r, 0);
+        wait(r, 4700 * RIG_MS);
+        assert_true(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=") >=
+                    (r->now.wall_ns + 1200 * RIG_MS) / RIG_MS);
+        drive(r);
+        expect(r, id, 1, "armed", "");
+        wait(r, 3 * RIG_S);
+        report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
+        wait(r, 1 * RIG_S);
+        bring_file(r, id, 1);
+        wait(r, 1 * RIG_S);
+        rig_expect_outcome(r, id, "complete", "");
+    }
+}
+
+/* Likewise, and it misses a request besides. Whether it was told before the kill is not
+ * known; that it has no file is since it lagged. */
+static void test_one_that_lags_from_a_restart_to_its_start_says_so(void **state)
+{
+    struct rig *r = *state;
+    char id[TP_TRACE_ID_BYTES];
+
+    ask_and_drive(r, 1, IDLE);
+    create(r, id);
+    wait(r, 4 * RIG_S);
+    assert_int_equal(rig_restart(r), TP_OK);
+    drive(r);
+    wait(r, 5120 * RIG_MS);
+    ask_and_drive(r, 1, IDLE);
+    look(r, 768);
+    wait(r, 4700 * RIG_MS);
+    ask_unanswered(r);
+    look(r, 0);
+    for (int i = 0; i < 2; i++) {
+        wait(r, 9700 * RIG_MS);
+        assert_string_equal(ask(r, 1, IDLE), "");
+        drive(r);
+    }
+    wait(r, 4 * RIG_S);
+    expect(r, id, 1, "lost",
+           "no file: the service restarted, and it lagged and was in step too late to "
+           "start");
+    rig_expect_outcome(r, id, "empty", NULL);
+}
+
 /* It reads its order with its next request: in time for a start that is far enough. */
 static void test_an_order_that_is_read_a_request_late_can_be_in_time(void **state)
 {
@@ -479,6 +554,8 @@ int main(void)
         TEST(test_one_whose_start_was_far_away_and_cancelled_is_free),
         TEST(test_one_that_lags_is_planned_for_and_told_a_request_later),
         TEST(test_one_that_falls_behind_after_the_plan_says_that_it_lagged),
+        TEST(test_one_that_a_restart_leaves_behind_is_told_in_time),
+        TEST(test_one_that_lags_from_a_restart_to_its_start_says_so),
         TEST(test_an_order_that_is_read_a_request_late_can_be_in_time),
         TEST(test_an_order_that_is_read_a_request_late_can_be_too_late),
         TEST(test_a_process_with_two_sockets_is_told_by_one),

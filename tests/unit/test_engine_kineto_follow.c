@@ -53,7 +53,7 @@ static void test_one_told_just_before_a_kill_is_followed(void **state)
     wait(r, 3 * RIG_S);
     ask_and_drive(r, 1, BUSY);
     report(r, id, 1, TP_KINETO_FILE_FOUND, NULL); /* and is kept until it records */
-    wait(r, 10 * RIG_S);
+    wait(r, 15 * RIG_S);
     bring_file(r, id, 1);
     wait(r, 1 * RIG_S);
     rig_expect_outcome(r, id, "complete", "");
@@ -73,7 +73,7 @@ static void test_one_maybe_told_before_a_kill_is_told_again(void **state)
     start_ms = number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=");
     assert_int_equal(rig_restart(r), TP_OK);
     ask_and_drive(r, 1, IDLE);
-    wait(r, 1100 * RIG_MS);
+    wait(r, 6100 * RIG_MS);
     assert_true(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=") > start_ms);
     drive(r);
     expect(r, id, 1, "armed", "");
@@ -87,8 +87,8 @@ static void test_one_maybe_told_before_a_kill_is_told_again(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
-/* A process that asks for the first time s seconds after the restart, as long after as
- * one can, takes part. */
+/* A process that asks for the first time s seconds after the restart, at most as long
+ * after as one can, takes part. */
 static void expect_a_new_start(struct rig *r, const char *id, uint64_t s)
 {
     assert_int_equal(rig_restart(r), TP_OK);
@@ -97,7 +97,7 @@ static void expect_a_new_start(struct rig *r, const char *id, uint64_t s)
     wait(r, s * RIG_S);
     assert_string_equal(ask(r, 1, IDLE), "");
     drive(r);
-    wait(r, 5 * RIG_S);
+    wait(r, 10 * RIG_S); /* as one that misses a request */
     assert_true(number_in(ask(r, 1, IDLE), "PROFILE_START_TIME=") >=
                 (r->now.wall_ns + 2 * RIG_S) / RIG_MS);
     drive(r);
@@ -199,13 +199,13 @@ static void test_only_who_waits_is_told_a_new_start(void **state)
     expect(r, id, 1, "armed", "");
     expect(r, id, 2, "waiting", "the service restarted: its start was moved");
     ask_and_drive(r, 2, IDLE);
-    wait(r, 5 * RIG_S);
+    wait(r, 6 * RIG_S);
     assert_int_not_equal(ask(r, 2, IDLE)[0], '\0');
     drive(r);
     expect(r, id, 2, "armed", "");
     report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
     expect(r, id, 1, "flushing", "collecting");
-    wait(r, 9 * RIG_S);
+    wait(r, 13 * RIG_S);
     rig_expect_state(r, id, "recording");
     report(r, id, 2, TP_KINETO_FILE_BEGUN, NULL);
     bring_file(r, id, 1);
@@ -239,10 +239,10 @@ static void test_a_start_by_hand_is_moved_with_its_end(void **state)
     assert_int_equal(rig_restart(r), TP_OK);
     drive(r);
     ask_and_drive(r, 1, IDLE);
-    wait(r, 5 * RIG_S);
+    wait(r, 6 * RIG_S);
     assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
     drive(r);
-    wait(r, 8 * RIG_S + 100 * RIG_MS);
+    wait(r, 12 * RIG_S + 100 * RIG_MS);
     rig_expect_state(r, id, "recording");
     report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
     expect(r, id, 1, "recording", "");
@@ -275,7 +275,7 @@ static void test_a_start_is_moved_as_far_as_a_slow_process_needs(void **state)
     assert_int_not_equal(ask(r, 1, IDLE)[0], '\0');
     drive(r);
     expect(r, id, 1, "armed", "");
-    wait(r, 8 * RIG_S);
+    wait(r, 28 * RIG_S);
     report(r, id, 1, TP_KINETO_FILE_BEGUN, NULL);
     wait(r, 1 * RIG_S);
     bring_file(r, id, 1);
