@@ -50,7 +50,9 @@ static int check_dir(const struct way *w, const char *path, const struct stat *s
         return rc;
     if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0 && (st->st_mode & S_ISVTX) == 0)
         return tp_fail(err, TP_EDENIED,
-                       "a folder may be written to by others: '%.300s'", shown(path));
+                       "a folder may be written to by others (chmod g-w,o-w it, or "
+                       "+t): '%.300s'",
+                       shown(path));
     return TP_OK;
 }
 

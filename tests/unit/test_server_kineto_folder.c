@@ -99,8 +99,9 @@ static void refuse_in_bad_folders(struct place *p, const char *below)
     static const struct {
         mode_t mode;
         bool is_strange, is_good;
-    } cases[] = {{0711, false, true},  {01777, false, true}, {0777, false, false},
-                 {0770, false, false}, {0755, true, false},  {01777, true, false}};
+    } cases[] = {{0711, false, true},  {01777, false, true}, {01770, false, true},
+                 {0777, false, false}, {0770, false, false}, {0755, true, false},
+                 {01777, true, false}};
     char *above = tmpdir_path(p->dir, "above");
     char *parent = tmpdir_path(above, below);
     char *home = tmpdir_path(parent, "home");
@@ -115,6 +116,8 @@ static void refuse_in_bad_folders(struct place *p, const char *below)
         rc = tp_kineto_home_open(home, &fd, &err);
         if (rc != (cases[i].is_good ? TP_OK : TP_EDENIED))
             fail_msg("case %zu below '%s': %d, %s", i, below, rc, err.message);
+        if (rc != TP_OK && !cases[i].is_strange)
+            assert_non_null(strstr(err.message, "(chmod g-w,o-w it, or +t)"));
         if (rc == TP_OK)
             close(fd);
         rmdir(home);
