@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "server/app.h"
 #include "server/kineto_collector.h"
+#include "server/kineto_node.h"
 #include "server/kineto_process.h"
 #include "server/kineto_socket.h"
 #include "server/listener_kineto.h"
@@ -208,6 +209,12 @@ static void log_listening(struct tp_kineto_side *k, const struct door *d)
     tp_log(&k->app->log, TP_LOG_INFO, "kineto-listening", "socket", d->name, "dir",
            *d->dir == '\0' ? NULL : d->dir, "trace_dir", k->trace_dir, "files",
            has_files ? "usable" : "unavailable", NULL);
+    if (*d->dir != '\0' && tp_kineto_node_is_shared(d->dir))
+        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-socket-dir-shared", "dir", d->dir,
+               "reason",
+               "it is on a network file system and must be local to the node: no "
+               "sockets are removed in it",
+               NULL);
 }
 
 /* why: NULL = it is had. */
@@ -270,6 +277,21 @@ static size_t open_sockets(struct tp_kineto_side *k, struct tp_kineto_socket *so
     return n;
 }
 
+void tp_kineto_side_check_node(struct tp_kineto_side *k, const char *settings)
+{
+    char set[128];
+
+    /* Our own user is always one of them. */
+    if (geteuid() == 0 || (!k->opts.any_uid && k->opts.n_uids == 1))
+        return;
+    tp_kineto_node_gaps(settings, set, sizeof(set));
+    if (*set != '\0')
+        tp_log(&k->app->log, TP_LOG_WARNING, "kineto-folders-unprotected", "reason",
+               "who learns where a process of another user writes could have it write "
+               "elsewhere",
+               "sysctl", set, NULL);
+}
+
 void tp_kineto_side_start(struct tp_kineto_side *k)
 {
     struct tp_kineto_socket sockets[TP_KINETO_SOCKETS_MAX];
@@ -282,6 +304,7 @@ void tp_kineto_side_start(struct tp_kineto_side *k)
 
     if (k == NULL)
         return;
+    tp_kineto_side_check_node(k, TP_KINETO_NODE_SETTINGS);
     log_dirs = &k->app->config->dynolog_log_dirs;
     opts = (struct tp_kineto_collector_opts){.engine = k->app->engine,
                                              .workers = k->app->workers,

@@ -24,6 +24,14 @@ struct tp_kineto_side;
 int tp_kineto_side_new(struct tp_app *app, struct tp_kineto_side **out,
                        const struct tp_kineto_opts **opts, struct tp_err *err);
 
+/*
+ * Log it when others could have a process of another user write elsewhere: the service
+ * is not root, so that all may write into its folder, and the kernel lets them.
+ *
+ * settings  the directory with the kernel's: TP_KINETO_NODE_SETTINGS.
+ */
+void tp_kineto_side_check_node(struct tp_kineto_side *k, const char *settings);
+
 /* Open the sockets and start the threads, once engine and workers are there; what does
  * not work is logged. NULL is allowed. */
 void tp_kineto_side_start(struct tp_kineto_side *k);

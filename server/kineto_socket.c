@@ -18,6 +18,7 @@
 #include <linux/sockios.h>
 
 #include "base/err.h"
+#include "server/kineto_node.h"
 #include "server/kineto_peer.h"
 
 #define CLIENT_PREFIX "dynoconfigclient"
@@ -45,8 +46,8 @@ static int make(void)
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Whether a socket is at that path that nobody has open any more. One that cannot be
- * connected to for another reason is somebody's. */
+/* Whether a socket is at that path that nobody of this node has open any more. One that
+ * cannot be connected to for another reason is somebody's. */
 static bool is_dead(const struct sockaddr_un *a, socklen_t len, struct stat *st)
 {
     int fd;
@@ -101,6 +102,11 @@ static int fail_bind(const char *name, const char *dir, const struct sockaddr_un
         !S_ISSOCK(st.st_mode))
         return tp_fail(err, TP_EEXIST,
                        "'%s/%s' is no socket: something else has the name", dir, name);
+    if (why == EADDRINUSE && *dir != '\0' && tp_kineto_node_is_shared(dir))
+        return tp_fail(err, TP_EEXIST,
+                       "'%s/%s' is there, maybe of another node: the directory is on a "
+                       "network file system and must be local to the node",
+                       dir, name);
     errno = why;
     if (why == EADDRINUSE)
         return tp_fail(err, TP_EEXIST,
@@ -219,7 +225,7 @@ int tp_kineto_socket_open(const char *name, const char *dir, uint32_t number,
     s.fd = make();
     if (s.fd < 0)
         return tp_fail(err, TP_EIO, "cannot make a Kineto socket: %m");
-    if (*dir != '\0' && is_dead(&a, len, &st))
+    if (*dir != '\0' && !tp_kineto_node_is_shared(dir) && is_dead(&a, len, &st))
         unlink(a.sun_path); /* of one that was killed */
     if (bind(s.fd, (const struct sockaddr *)&a, len) != 0)
         rc = fail_bind(name, dir, &a, err);
@@ -255,15 +261,6 @@ static void close_beside(struct tp_kineto_socket *s)
     s->tidying = NULL;
 }
 
-void tp_kineto_socket_close(struct tp_kineto_socket *s)
-{
-    if (s->fd < 0)
-        return;
-    tp_kineto_reply_close(s, s->fd);
-    s->fd = -1;
-    close_beside(s);
-}
-
 /* Whether who uses the path gets there; true when that cannot be told. */
 static bool is_at_its_path(const struct tp_kineto_socket *s)
 {
@@ -276,6 +273,18 @@ static bool is_at_its_path(const struct tp_kineto_socket *s)
     if (lstat(a.sun_path, &st) != 0)
         return errno != ENOENT && errno != ENOTDIR;
     return st.st_dev == s->device && st.st_ino == s->inode;
+}
+
+void tp_kineto_socket_close(struct tp_kineto_socket *s)
+{
+    if (s->fd < 0)
+        return;
+    if (is_at_its_path(s))
+        tp_kineto_reply_close(s, s->fd);
+    else
+        close(s->fd); /* what is at its path is another's */
+    s->fd = -1;
+    close_beside(s);
 }
 
 int tp_kineto_socket_mend(struct tp_kineto_socket *s, bool *is_new, struct tp_err *err)
@@ -443,7 +452,7 @@ bool tp_kineto_socket_tidy(struct tp_kineto_socket *s, unsigned most)
 {
     const struct dirent *entry = NULL;
 
-    if (s->tidying == NULL && s->dir[0] != '\0')
+    if (s->tidying == NULL && s->dir[0] != '\0' && !tp_kineto_node_is_shared(s->dir))
         s->tidying = opendir(s->dir);
     if (s->tidying == NULL)
         return false;

@@ -54,7 +54,8 @@ struct tp_kineto_socket {
  * dir   an absolute path that leaves room for the names; "" = abstract.
  * out   written on success; close it with tp_kineto_socket_close().
  *
- * A socket that nobody has open any more is replaced, and nothing else.
+ * A socket that nobody has open any more is replaced, and nothing else; and none where
+ * other nodes may have it open (kineto_node.h).
  *
  * TP_EINVAL  name or dir cannot be. TP_EEXIST  somebody (a dynolog) has the name, or
  * something that is no socket. TP_EIO.
@@ -76,7 +77,8 @@ void tp_kineto_socket_want(const char *name, const char *dir, uint32_t number,
  */
 int tp_kineto_socket_mend(struct tp_kineto_socket *s, bool *is_new, struct tp_err *err);
 
-/* Close it, and remove its path. All-zero with fd -1 is allowed. */
+/* Close it, and remove its path, unless that is another's by now. All-zero with fd -1
+ * is allowed. */
 void tp_kineto_socket_close(struct tp_kineto_socket *s);
 
 /* Whether answers from s may go to that peer at all: it must be of the same kind, and
@@ -117,8 +119,9 @@ uint64_t tp_kineto_unread_bytes(int fd);
 
 /*
  * Remove the sockets that ended processes have left in the directory: libkineto never
- * removes its own. Nothing for an abstract one, and none that is younger than
- * TP_KINETO_LITTER_S: the kernel makes the name before the socket can be found by it.
+ * removes its own. Nothing for an abstract one, nothing where other nodes may have
+ * sockets (kineto_node.h), and none that is younger than TP_KINETO_LITTER_S: the kernel
+ * makes the name before the socket can be found by it.
  *
  * most  so many names are looked at; anybody may have put millions there.
  *

@@ -5,6 +5,8 @@
 #include "server/kineto_side.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "server/app.h"
@@ -13,6 +15,26 @@
 #include "support/engine_test.h"
 #include "support/fault.h"
 #include "support/tmpdir.h"
+
+static uid_t our_uid; /* the service is run by */
+
+/* In place of the library's. */
+uid_t geteuid(void)
+{
+    return our_uid;
+}
+
+static bool is_nfs; /* all directories */
+
+/* Likewise. */
+int statfs(const char *path, struct statfs *out)
+{
+    if (access(path, F_OK) != 0)
+        return -1;
+    memset(out, 0, sizeof(*out));
+    out->f_type = is_nfs ? 0x6969 : 0x01021994;
+    return 0;
+}
 
 struct place {
     char *dir;
@@ -30,6 +52,8 @@ static int set_up(void **state)
     struct place *p = calloc(1, sizeof(*p));
 
     assert_non_null(p);
+    our_uid = getuid();
+    is_nfs = false;
     p->dir = tmpdir_new();
     snprintf(p->name, sizeof(p->name), "tp-unit-s-%d", (int)getpid());
     p->config.kineto_socket = p->name;
@@ -146,12 +170,17 @@ static void test_settings_that_cannot_be_are_refused_by_name(void **state)
     }
 }
 
-static void test_a_name_that_is_taken_is_a_line_and_no_end(void **state)
+/* What was logged so far. */
+static void read_log(struct place *p, char *out, size_t bytes)
 {
-    struct place *p = *state;
-    struct tp_kineto_socket taken;
+    rewind(p->log);
+    out[fread(out, 1, bytes - 1, p->log)] = '\0';
+}
+
+/* Start it and stop it again. why gets what it says of its sockets meanwhile. */
+static void run_once(struct place *p, char *why, size_t bytes)
+{
     struct rig *r = calloc(1, sizeof(*r));
-    char text[4096] = "", why[300];
 
     assert_non_null(r);
     rig_init(r);
@@ -160,21 +189,85 @@ static void test_a_name_that_is_taken_is_a_line_and_no_end(void **state)
     r->now = tp_clock_now();
     assert_int_equal(rig_start(r), TP_OK);
     p->app.engine = r->engine;
-    assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &taken, NULL), TP_OK);
     tp_kineto_side_start(p->side);
-    assert_true(tp_engine_kineto_sockets(r->engine, why, sizeof(why)));
-    assert_non_null(strstr(why, "a dynolog or another traceplaned runs"));
+    assert_true(tp_engine_kineto_sockets(r->engine, why, bytes));
     tp_kineto_side_stop(p->side);
-    tp_kineto_socket_close(&taken);
     tp_kineto_side_free(p->side);
     p->side = NULL;
     rig_fini(r);
     free(r);
-    rewind(p->log);
-    assert_true(fread(text, 1, sizeof(text) - 1, p->log) > 0);
+}
+
+static void test_a_name_that_is_taken_is_a_line_and_no_end(void **state)
+{
+    struct place *p = *state;
+    struct tp_kineto_socket taken;
+    char text[4096], why[300];
+
+    assert_int_equal(tp_kineto_socket_open(p->name, "", 0, &taken, NULL), TP_OK);
+    run_once(p, why, sizeof(why));
+    assert_non_null(strstr(why, "a dynolog or another traceplaned runs"));
+    tp_kineto_socket_close(&taken);
+    read_log(p, text, sizeof(text));
     assert_non_null(strstr(text, "kineto-socket-unavailable"));
     assert_non_null(strstr(text, "a dynolog or another traceplaned runs"));
     assert_null(strstr(text, "kineto-listening"));
+}
+
+static void test_a_directory_that_other_nodes_see_is_told(void **state)
+{
+    struct place *p = *state;
+
+    p->config.kineto_socket = "";
+    p->config.kineto_dirs.items[0] = tmpdir_new_short();
+    p->config.kineto_dirs.n = 1;
+    for (int i = 0; i < 2; i++) {
+        char text[4096], why[300];
+
+        is_nfs = i == 1;
+        run_once(p, why, sizeof(why));
+        assert_string_equal(why, "");
+        read_log(p, text, sizeof(text));
+        assert_non_null(strstr(text, "kineto-listening"));
+        assert_int_equal(strstr(text, "kineto-socket-dir-shared") != NULL, is_nfs);
+    }
+    tmpdir_remove(p->config.kineto_dirs.items[0]);
+}
+
+static void test_a_kernel_that_guards_no_folder_is_told(void **state)
+{
+    static const struct {
+        uid_t uid;
+        char *allow;
+        const char *setting;
+        bool is_told;
+    } cases[] = {{1000, "any", "1\n", false},
+                 {0, "any", "0\n", false}, /* it gives folders away */
+                 {1000, NULL, "0\n", false},
+                 {1000, "any", "0\n", true},
+                 {1000, "4711", "0\n", true}};
+    struct place *p = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[2048];
+        bool is_told;
+
+        our_uid = cases[i].uid;
+        p->config.kineto_uids.items[0] = cases[i].allow;
+        p->config.kineto_uids.n = cases[i].allow != NULL;
+        tmpdir_write(p->dir, "protected_symlinks", cases[i].setting, 2);
+        assert_int_equal(ftruncate(fileno(p->log), 0), 0);
+        rewind(p->log);
+        assert_int_equal(make(p), TP_OK);
+        tp_kineto_side_check_node(p->side, p->dir);
+        tp_kineto_side_free(p->side);
+        p->side = NULL;
+        read_log(p, text, sizeof(text));
+        is_told = strstr(text, "kineto-folders-unprotected") != NULL &&
+                  strstr(text, "fs.protected_symlinks=1") != NULL;
+        if (is_told != cases[i].is_told || (!is_told && text[0] != '\0'))
+            fail_msg("case %zu: %s", i, text);
+    }
 }
 
 static void test_it_survives_every_allocation_failure(void **state)
@@ -206,6 +299,8 @@ int main(void)
         TEST(test_two_services_of_a_user_have_folders_of_their_own),
         TEST(test_settings_that_cannot_be_are_refused_by_name),
         TEST(test_a_name_that_is_taken_is_a_line_and_no_end),
+        TEST(test_a_directory_that_other_nodes_see_is_told),
+        TEST(test_a_kernel_that_guards_no_folder_is_told),
         TEST(test_it_survives_every_allocation_failure),
     };
 

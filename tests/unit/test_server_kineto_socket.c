@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -34,6 +35,18 @@ int bind(int fd, const struct sockaddr *a, socklen_t len)
     if (after_bind != NULL)
         after_bind(((const struct sockaddr_un *)(const void *)a)->sun_path);
     return rc;
+}
+
+static uint32_t fs_type = 0x01021994; /* of all directories: tmpfs */
+
+/* In place of the library's. */
+int statfs(const char *path, struct statfs *out)
+{
+    if (access(path, F_OK) != 0)
+        return -1;
+    memset(out, 0, sizeof(*out));
+    memcpy(&out->f_type, &fs_type, sizeof(fs_type)); /* it is signed, maybe */
+    return 0;
 }
 
 struct place {
@@ -59,6 +72,7 @@ static int tear_down(void **state)
 {
     struct place *p = *state;
 
+    fs_type = 0x01021994;
     tp_kineto_socket_close(&p->named);
     tp_kineto_socket_close(&p->in_dir);
     tmpdir_remove(p->dir);
@@ -587,6 +601,51 @@ static void test_litter_is_removed_in_small_steps_and_nothing_else(void **state)
     close(alive);
 }
 
+/* To this node, the socket of another looks like one that nobody has open. */
+static void test_where_other_nodes_see_it_nothing_is_removed(void **state)
+{
+    struct place *p = *state;
+    char *path = tmpdir_path(p->dir, p->name);
+    struct tp_kineto_socket s;
+    struct tp_kineto_peer peer;
+    struct tp_err err = {0};
+    bool is_new = true;
+
+    close(open_client(p->dir, "dynoconfigclient-far", &peer));
+    make_old(p->dir, "dynoconfigclient-far");
+    fs_type = 0x6969;
+    assert_false(tp_kineto_socket_tidy(&p->in_dir, 100));
+    expect_there(p->dir, "dynoconfigclient-far", true);
+    assert_int_equal(unlink(path), 0);
+    close(open_client(p->dir, p->name, &peer));
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, &err), TP_EEXIST);
+    assert_non_null(strstr(err.message, "must be local to the node"));
+    expect_there(p->dir, p->name, true);
+    assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 1, &s, NULL), TP_EEXIST);
+    expect_there(p->dir, p->name, true);
+    fs_type = 0x01021994;
+    assert_int_equal(tp_kineto_socket_mend(&p->in_dir, &is_new, NULL), TP_OK);
+    while (tp_kineto_socket_tidy(&p->in_dir, 100))
+        continue;
+    expect_there(p->dir, "dynoconfigclient-far", false);
+    free(path);
+}
+
+static void test_a_path_that_another_has_by_now_stays_at_the_close(void **state)
+{
+    struct place *p = *state;
+    char *path = tmpdir_path(p->dir, p->name);
+    struct tp_kineto_socket other;
+
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(tp_kineto_socket_open(p->name, p->dir, 3, &other, NULL), TP_OK);
+    tp_kineto_socket_close(&p->in_dir);
+    assert_true(is_heard(p, &other));
+    tp_kineto_socket_close(&other);
+    expect_there(p->dir, p->name, false);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -609,6 +668,8 @@ int main(void)
         TEST(test_a_socket_of_another_user_is_not_answered),
         TEST(test_a_directory_may_have_slashes_or_its_real_name),
         TEST(test_litter_is_removed_in_small_steps_and_nothing_else),
+        TEST(test_where_other_nodes_see_it_nothing_is_removed),
+        TEST(test_a_path_that_another_has_by_now_stays_at_the_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
