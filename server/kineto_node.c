@@ -17,7 +17,6 @@ static const uint32_t network_types[] = {
     0x47504653, /* GPFS */
     0x00C36400, /* Ceph */
     0x01021997, /* 9p */
-    0x65735546, /* FUSE */
     0x5346414F, /* AFS */
     0x6B414653, /* AFS, too */
     0x7461636F  /* OCFS2 */

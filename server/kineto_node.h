@@ -16,7 +16,8 @@
 /*
  * Whether a file system of that type (f_type of statfs(2)) may be on several nodes. A
  * socket there is a name for all of them, and open on one: the others are refused as if
- * nobody had it. FUSE may be either, and counts.
+ * nobody had it. FUSE may be either and counts as local: containers have it, too, and
+ * their killed services leave sockets that the next must remove.
  */
 bool tp_kineto_node_is_network(uint64_t type);
 

@@ -260,7 +260,7 @@ static void take_file(struct tp_kineto_collector *c, struct tp_kineto_watch *w,
     if (!w->is_found)
         tp_kineto_watch_report(c, &w->task, TP_KINETO_FILE_FOUND, NULL);
     w->is_found = true;
-    /* What is too early, or cannot be read now, the look once a second comes back to. */
+    /* The look once a second comes back to what is too early, or cannot be read now. */
     w->is_early = !tp_engine_kineto_takes_files(c->opts.engine, w->task.trace_id);
     u = w->is_early ? NULL : calloc(1, sizeof(*u));
     if (u == NULL)

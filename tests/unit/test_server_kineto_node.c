@@ -18,10 +18,10 @@ static void test_file_systems_of_a_network_are_known_by_number(void **state)
 {
     static const uint64_t shared[] = {0x6969,     0x517B,     0xFF534D42, 0xFE534D42,
                                       0x0BD00BD0, 0x47504653, 0x00C36400, 0x01021997,
-                                      0x65735546, 0x5346414F, 0x6B414653, 0x7461636F};
-    /* ext4, XFS, Btrfs, tmpfs, overlay, ZFS */
-    static const uint64_t local[] = {0xEF53,     0x58465342, 0x9123683E,
-                                     0x01021994, 0x794C7630, 0x2FC12FC1};
+                                      0x5346414F, 0x6B414653, 0x7461636F};
+    /* ext4, XFS, Btrfs, tmpfs, overlay, ZFS, FUSE */
+    static const uint64_t local[] = {0xEF53,     0x58465342, 0x9123683E, 0x01021994,
+                                     0x794C7630, 0x2FC12FC1, 0x65735546};
 
     (void)state;
     for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
