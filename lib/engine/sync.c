@@ -82,18 +82,22 @@ static void take_clock(struct tp_producer *p, const struct tp_sync_request *r,
 {
     int64_t there = (int64_t)(r->t_server_received_ns - r->t_sent_ns);
     int64_t back = (int64_t)(r->t_server_sent_ns - r->t_received_ns);
-    int64_t round = there - back;
+    /* While the answer was held the clocks may have parted, in either direction. */
+    int64_t parted = (int64_t)(r->t_server_sent_ns - r->t_server_received_ns) /
+                     DRIFT_DIVISOR;
+    int64_t round = there - back + parted;
+    uint64_t error = (uint64_t)round / 2 + (uint64_t)parted / 2 + 1; /* now */
     uint64_t age = now.mono_ns > p->clock_mono_ns ? now.mono_ns - p->clock_mono_ns : 0;
     uint64_t worn = p->clock_error_ns + age / DRIFT_DIVISOR;
 
     if (r->t_sent_ns == 0 || r->t_received_ns == 0 || r->t_server_received_ns == 0 ||
         r->t_server_sent_ns < r->t_server_received_ns || round < 0)
         return;
-    if (p->has_clock && (uint64_t)round / 2 > worn)
+    if (p->has_clock && error > worn + 1)
         return;
     p->has_clock = true;
     p->clock_offset_ns = there / 2 + back / 2;
-    p->clock_error_ns = (uint64_t)round / 2 + 1;
+    p->clock_error_ns = error;
     p->clock_mono_ns = now.mono_ns;
     if (p->member != NULL) {
         p->member->has_clock = true;

@@ -33,9 +33,38 @@ static void test_offset_is_right_within_its_error(void **state)
         assert_true(tp_clock_offset_take(&o, &x));
         wrong = o.offset_ns - aheads[i];
         assert_true(wrong <= (int64_t)o.error_ns && -wrong <= (int64_t)o.error_ns);
-        assert_int_equal(o.error_ns, 50001);
+        assert_int_equal(o.error_ns, 50001 + 25000000000 / 10000 / 2);
         wrong = tp_clock_offset_local(&o, NOW + aheads[i]) - NOW;
         assert_true(wrong <= (int64_t)o.error_ns && -wrong <= (int64_t)o.error_ns);
+    }
+}
+
+/* Our clock runs fast or slow, and the answer is held for long: what the clocks part
+ * meanwhile looks like a longer or a shorter way. */
+static void test_the_error_holds_while_the_clocks_part(void **state)
+{
+    static const int64_t ppms[] = {-100, -50, 0, 50, 100};
+    static const int64_t helds[] = {0, 1000000000, 4000000000, 25000000000};
+    static const int64_t ways[][2] = {{1000, 700000}, {700000, 1000}, {90000, 90000}};
+
+    (void)state;
+    for (size_t i = 0; i < 5 * 4 * 3; i++) {
+        int64_t ppm = ppms[i % 5], held = helds[i / 5 % 4];
+        int64_t there = ways[i / 20][0], back = ways[i / 20][1], wrong;
+        int64_t all = there + held + back; /* by the service's clock */
+        struct tp_exchange x = {.sent_ns = NOW,
+                                .server_received_ns = NOW + there,
+                                .server_sent_ns = NOW + there + held,
+                                .received_ns = NOW + all + all / 1000000 * ppm};
+        struct tp_clock_offset o = {0};
+
+        assert_true(tp_clock_offset_take(&o, &x));
+        wrong = o.offset_ns + (o.at_ns - NOW) / 1000000 * ppm; /* ahead by less */
+        if (wrong > (int64_t)o.error_ns + 1000 || -wrong > (int64_t)o.error_ns + 1000)
+            fail_msg(
+                "%lld ppm, held %lld ms, ways %lld and %lld: wrong by %lld, not %llu",
+                (long long)ppm, (long long)held / 1000000, (long long)there,
+                (long long)back, (long long)wrong, (unsigned long long)o.error_ns);
     }
 }
 
@@ -76,6 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_offset_is_right_within_its_error),
+        cmocka_unit_test(test_the_error_holds_while_the_clocks_part),
         cmocka_unit_test(test_a_worse_exchange_counts_only_when_the_better_one_is_old),
         cmocka_unit_test(test_an_exchange_that_cannot_be_changes_nothing),
     };
