@@ -334,20 +334,24 @@ static void let_wait(struct tp_waiters *w, struct rig *r, struct hearing *h)
     }
 }
 
+enum kept { KEPT, LET_GO, UNCLEAR };
+
 /* Make a trace whose start lies far ahead, and tell those of it who do not wait, one by
- * one. Returns whether those who wait were kept meanwhile, if all of it went fast. */
-static bool keep_while_others_hear(struct tp_waiters *w, struct rig *r,
-                                   struct hearing *h)
+ * one. Returns whether those who wait were kept meanwhile; that is unclear when this
+ * thread itself was kept from telling anybody for long. */
+static enum kept keep_while_others_hear(struct tp_waiters *w, struct rig *r,
+                                        struct hearing *h)
 {
     char id[TP_TRACE_ID_BYTES];
-    bool is_kept = true;
+    enum kept kept = KEPT;
+    uint64_t told_ns = 0, gap_ns = 0;
 
     let_wait(w, r, h);
     r->now = tp_clock_now();
     r->now.wall_ns += 60 * RIG_S;
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     tp_waiters_poke(w);
-    for (int i = 0, n = 0; n < 400; i++) {
+    for (int i = 0, n = 0; n < 400 && kept == KEPT; i++) {
         int n_spoken = 0;
 
         r->now.mono_ns = tp_clock_now().mono_ns;
@@ -355,18 +359,22 @@ static bool keep_while_others_hear(struct tp_waiters *w, struct rig *r,
         for (int k = 0; k < SPEAKERS; k++)
             n_spoken += h->speakers[k].n_spoken;
         n += n_spoken == SPEAKERS;
-        if (h->n_resumed > 0 || i == OTHERS - 2) {
-            is_kept = false;
-            break;
-        }
-        usleep(10);
+        if (i > 0 && r->now.mono_ns - told_ns > gap_ns)
+            gap_ns = r->now.mono_ns - told_ns;
+        told_ns = r->now.mono_ns;
+        if (h->n_resumed > 0)
+            kept = gap_ns < 2 * RIG_MS && tp_clock_now().mono_ns - told_ns < 2 * RIG_MS
+                       ? LET_GO
+                       : UNCLEAR;
+        else if (i == OTHERS - 2)
+            kept = UNCLEAR;
     }
     for (int i = 0; i < SPEAKERS; i++) /* nobody else is told, so they go on */
         expect_resumed(&h->speakers[i].patient);
     assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(id), (struct tp_str){0},
                                             r->now, NULL, NULL, NULL),
                      TP_OK);
-    return is_kept;
+    return kept;
 }
 
 static void test_who_has_heard_waits_while_others_hear(void **state)
@@ -374,7 +382,7 @@ static void test_who_has_heard_waits_while_others_hear(void **state)
     struct rig *r = *state;
     struct tp_waiters *w = start_waiters(r);
     static struct hearing h;
-    int n = 0;
+    enum kept kept = UNCLEAR;
 
     r->now = tp_clock_now();
     for (int i = 0; i < SPEAKERS; i++) {
@@ -383,11 +391,16 @@ static void test_who_has_heard_waits_while_others_hear(void **state)
     }
     for (int i = 0; i < OTHERS; i++)
         rig_join(r, "other", i, h.others[i]);
-    while (!keep_while_others_hear(w, r, &h))
-        assert_true(++n < 20);
+    for (int n = 0; n < 100 && kept == UNCLEAR; n++)
+        kept = keep_while_others_hear(w, r, &h);
+    assert_int_not_equal(kept, LET_GO);
     end_waiters(w);
     for (int i = 0; i < SPEAKERS; i++)
         close_patient(&h.speakers[i].patient);
+    if (kept == UNCLEAR) {
+        print_message("this machine lets nobody run for 20 ms on end\n");
+        skip();
+    }
 }
 
 #define MANY 300 /* slots; a look lets others in now and then */
