@@ -197,6 +197,12 @@ static int put_member(struct tp_engine *e, const struct tp_member *m,
     return rc;
 }
 
+/* The store has all that is to be known of a member. */
+static void note_written(struct tp_member *m)
+{
+    m->is_dirty = m->is_only_listed = m->has_new_stream = false;
+}
+
 void tp_persist_deadline(struct tp_trace *t, struct tp_now now)
 {
     t->deadline_wall_ns = to_wall(tp_session_deadline_ns(&t->session), now);
@@ -275,8 +281,7 @@ void tp_persist_trace_done(struct tp_trace *t)
     t->is_listed = false;
     tp_session_history(&t->session, &t->n_moves_stored);
     for (size_t i = 0; i < t->n_members; i++)
-        t->members[i]->is_dirty = t->members[i]->is_only_listed =
-            t->members[i]->has_new_stream = false;
+        note_written(t->members[i]);
     t->has_member_news = false;
 }
 
@@ -298,7 +303,7 @@ int tp_persist_member(struct tp_engine *e, struct tp_member *m, struct tp_err *e
     int rc = put_member(e, m, err);
 
     if (rc == TP_OK)
-        m->is_dirty = m->is_only_listed = m->has_new_stream = false;
+        note_written(m);
     return rc;
 }
 
@@ -343,11 +348,8 @@ int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *e
     if (rc != TP_OK)
         return rc;
     t->is_listed = t->is_listed && !part.is_all;
-    while (part.n > 0) {
-        struct tp_member *m = part.members[--part.n];
-
-        m->is_dirty = m->is_only_listed = m->has_new_stream = false;
-    }
+    while (part.n > 0)
+        note_written(part.members[--part.n]);
     t->has_member_news = !part.is_all;
     return TP_OK;
 }
