@@ -9,42 +9,41 @@ static uint32_t copied_bytes(const struct tp_field *f)
     return f->value.s == NULL ? 0 : (uint32_t)strnlen(f->value.s, COPY_BYTES_MAX);
 }
 
-unsigned tp_fields_words_of_copies(struct tp_fields fields)
+unsigned tp_fields_words(struct tp_fields fields)
 {
     unsigned n = 0;
 
     if (fields.n > TP_FIELDS_MAX)
         return TP_FIELDS_TOO_LARGE;
-    for (size_t i = 0; i < fields.n; i++)
-        n += tp_fields_is_copied(&fields.items[i])
-                 ? 2 + copied_bytes(&fields.items[i]) / 8
-                 : 2 - tp_fields_is_small(&fields.items[i]);
+    for (size_t i = 0; i < fields.n; i++) {
+        const struct tp_field *f = &fields.items[i];
+
+        if (f->kind == TP_FIELD_COPY)
+            n += 2 + copied_bytes(f) / 8;
+        else
+            n += tp_fields_is_small(f) ? 1 : 2;
+    }
     return n <= TP_RECORD_WORDS_MAX - 4 ? n : TP_FIELDS_TOO_LARGE;
 }
 
 /* The last word of a text holds its NUL: a text of n bytes takes n / 8 + 1 words. */
-void tp_fields_put_copies(uint64_t *p, struct tp_fields fields)
+static uint64_t *put_copy(uint64_t *p, const struct tp_field *f)
+{
+    uint32_t bytes = copied_bytes(f);
+
+    *p++ = TP_RECORD_FIELD(tp_fields_key(f), TP_FIELD_COPY, bytes / 8 + 1);
+    p[bytes / 8] = 0;
+    if (bytes > 0)
+        memcpy(p, f->value.s, bytes);
+    return p + bytes / 8 + 1;
+}
+
+void tp_fields_put(uint64_t *p, struct tp_fields fields)
 {
     for (size_t i = 0; i < fields.n; i++) {
         const struct tp_field *f = &fields.items[i];
-        uint32_t bytes;
 
-        if (!tp_fields_is_copied(f)) {
-            const struct tp_field_words w = tp_fields_of(f);
-
-            p[0] = w.first;
-            if (w.n == 2)
-                p[1] = w.second;
-            p += w.n;
-            continue;
-        }
-        bytes = copied_bytes(f);
-        *p++ = tp_fields_key(f) | (uint64_t)TP_FIELD_COPY << 32 |
-               (uint64_t)(bytes / 8 + 1) << 40;
-        p[bytes / 8] = 0;
-        if (bytes > 0)
-            memcpy(p, f->value.s, bytes);
-        p += bytes / 8 + 1;
+        p = f->kind == TP_FIELD_COPY ? put_copy(p, f) : tp_fields_put_one(p, f);
     }
 }
 

@@ -2,8 +2,8 @@
  * fields.h - the arguments of an event as words of its record, written by the thread
  * that records and read by the agent.
  *
- * The layout is in ring.h. What every event runs is inline; texts that are copied are
- * not. Private to the library; pure functions on the caller's memory.
+ * The layout is in ring.h. What every event runs is inline; what is seldom is not.
+ * Private to the library; pure functions on the caller's memory.
  */
 #ifndef TP_PRODUCER_FIELDS_H
 #define TP_PRODUCER_FIELDS_H
@@ -18,92 +18,64 @@
 #include "producer/ring.h"
 
 #define TP_FIELDS_TOO_LARGE UINT32_MAX
-#define TP_FIELDS_SMALL_MAX (UINT64_C(1) << (TP_RECORD_SMALL_BITS - 1))
 
 /* The thread's side. */
 
-/* Whether the text of a field is copied. */
-static inline bool tp_fields_is_copied(const struct tp_field *f)
-{
-    return f->kind == TP_FIELD_COPY;
-}
-
-/* Whether a field is a whole number that takes one word. */
-static inline unsigned tp_fields_is_small(const struct tp_field *f)
-{
-    return (unsigned)(f->kind == TP_FIELD_INT) &
-           (unsigned)((uint64_t)f->value.i + TP_FIELDS_SMALL_MAX <
-                      2 * TP_FIELDS_SMALL_MAX);
-}
-
-/* As tp_fields_words() for fields of which one is copied, or that are too many. */
-TP_RARELY unsigned tp_fields_words_of_copies(struct tp_fields fields);
-
-/*
- * The words that fields take, or TP_FIELDS_TOO_LARGE.
- *
- * has_copies  set: whether one of them is copied.
- */
-static inline unsigned tp_fields_words(struct tp_fields fields, bool *has_copies)
-{
-    bool any = fields.n > TP_FIELDS_MAX;
-    unsigned n = (unsigned)fields.n * 2;
-
-    for (size_t i = 0; i < fields.n && !any; i++) {
-        any = tp_fields_is_copied(&fields.items[i]);
-        n -= tp_fields_is_small(&fields.items[i]);
-    }
-    *has_copies = any;
-    return TP_RARE(any) ? tp_fields_words_of_copies(fields) : n;
-}
-
 /* A number that tp_intern() never gives is as good as that of "". */
-static inline uint64_t tp_fields_key(const struct tp_field *f)
+static inline uint32_t tp_fields_key(const struct tp_field *f)
 {
     return f->key <= TP_RECORD_FIELD_KEY(UINT32_MAX) ? f->key : 0;
 }
 
-/* The words of a field that is not copied: {key | kind << 32, value}, or one word. */
-struct tp_field_words {
-    uint64_t first, second;
-    unsigned n;
-};
-
-static inline struct tp_field_words tp_fields_of(const struct tp_field *f)
+/* Whether a field takes one word: a whole number that is still itself without 28 of its
+ * bits. */
+static inline bool tp_fields_is_small(const struct tp_field *f)
 {
+    return f->kind == TP_FIELD_INT &&
+           TP_RECORD_SMALL_VALUE((uint64_t)f->value.i << 28) == f->value.i;
+}
+
+/* Write a field that is not copied and return its end, one or two words on. */
+static inline uint64_t *tp_fields_put_one(uint64_t *p, const struct tp_field *f)
+{
+    uint32_t key = tp_fields_key(f);
+
+    if (__builtin_expect(tp_fields_is_small(f), 1)) {
+        *p = TP_RECORD_FIELD(key, TP_RECORD_FIELD_SMALL, f->value.i);
+        return p + 1;
+    }
     /* A kind that there is not must not read as one that has another length. */
-    uint64_t kind = f->kind < TP_RECORD_FIELD_SMALL ? f->kind : TP_RECORD_FIELD_NONE;
-    struct tp_field_words w = {.first = tp_fields_key(f) | kind << 32, .n = 2};
-
-    memcpy(&w.second, &f->value, sizeof(w.second));
-    if (tp_fields_is_small(f)) {
-        w.first = TP_RECORD_SMALL(tp_fields_key(f), w.second);
-        w.n = 1;
-    }
-    return w;
+    p[0] = TP_RECORD_FIELD(
+        key, f->kind < TP_RECORD_FIELD_SMALL ? f->kind : TP_RECORD_FIELD_NONE, 0);
+    memcpy(p + 1, &f->value, sizeof(*p));
+    return p + 2;
 }
 
-/* As tp_fields_put() for fields of which one is copied. */
-TP_RARELY void tp_fields_put_copies(uint64_t *p, struct tp_fields fields);
-
-/* Write all fields to p, where one word more may be written than they take. */
-static inline void tp_fields_put(uint64_t *p, struct tp_fields fields, bool has_copies)
+/*
+ * Write fields of which none is copied, in one walk: what nearly all events run.
+ *
+ * p  room for two words of each.
+ *
+ * Returns their end, or NULL if a text is to be copied; then nothing is written yet
+ * that anybody may read.
+ */
+static inline uint64_t *tp_fields_put_plain(uint64_t *p, struct tp_fields fields)
 {
-    if (TP_RARE(has_copies)) {
-        tp_fields_put_copies(p, fields);
-        return;
-    }
     for (size_t i = 0; i < fields.n; i++) {
-        const struct tp_field_words w = tp_fields_of(&fields.items[i]);
+        const struct tp_field *f = &fields.items[i];
 
-        /* Without a branch: what comes next may be written over the second word.
-         * Behind the last field that is a word which tp_room_reserve() has left free,
-         * or slack. */
-        p[0] = w.first;
-        p[1] = w.second;
-        p += w.n;
+        if (TP_RARE(f->kind == TP_FIELD_COPY))
+            return NULL;
+        p = tp_fields_put_one(p, f);
     }
+    return p;
 }
+
+/* The words that fields of all kinds take, or TP_FIELDS_TOO_LARGE. */
+unsigned tp_fields_words(struct tp_fields fields);
+
+/* Write them to p, so many words. */
+void tp_fields_put(uint64_t *p, struct tp_fields fields);
 
 /* The agent's side. */
 

@@ -4,7 +4,9 @@
  *
  * The common way through each of them is: the type's byte, the ring of the thread, its
  * session, room in it, the words of the record, and a store of head with release, which
- * gives them to the agent. What costs is the reading of the clock.
+ * gives them to the agent. What costs is the reading of the clock. So nearly all events
+ * go a way that knows nothing but the usual and needs no frame on the stack, least of
+ * all those without fields; the others find out there and go the whole way.
  */
 #include <string.h>
 #include <traceplane/traceplane.h>
@@ -20,30 +22,125 @@ uint64_t tp_now(void)
     return tp_ticks_ns(line, tp_ticks_now());
 }
 
+/* A record that is being written. */
+struct place {
+    struct tp_ring *ring;
+    uint64_t *words;
+    uint64_t after; /* for tp_room_commit() */
+};
+
+/*
+ * Write the header and the fields of a record; the n_head - 1 words between them are
+ * the caller's to write, and the commit is.
+ *
+ * Returns false, and nothing was done, unless all is as usual: room is at hand and no
+ * text is copied.
+ */
+static TP_ALWAYS bool put_usual(struct tp_client *client, uint64_t header,
+                                unsigned n_head, struct tp_fields fields,
+                                struct place *place)
+{
+    struct tp_ring *g = tp_ring_here;
+    uint64_t head = tp_room_head(g);
+    uint64_t *p;
+    uint64_t *end;
+
+    if (!tp_room_is_here(g, (struct tp_recorder *)client) ||
+        TP_RARE(fields.n > TP_FIELDS_MAX) ||
+        !tp_room_is_at_hand(g, head, n_head + 2 * fields.n))
+        return false;
+    p = tp_room_at_hand(g, head);
+    end = tp_fields_put_plain(p + n_head, fields);
+    if (TP_RARE(end == NULL))
+        return false;
+    p[0] = header | TP_RECORD_HEADER(0, 0, fields.n, end - p, 0);
+    *place = (struct place){g, p, head + (uint64_t)(end - p)};
+    return true;
+}
+
+/* As put_usual() in all cases. Returns false when the event is dropped. */
+static TP_RARELY bool put_whole(struct tp_client *client, uint64_t header,
+                                unsigned n_head, struct tp_fields fields,
+                                struct place *place)
+{
+    struct tp_recorder *r = (struct tp_recorder *)client;
+    unsigned type = TP_RECORD_TYPE(header);
+    struct tp_ring *g = tp_room_ring(r, type);
+    unsigned n = tp_fields_words(fields);
+    uint64_t *p;
+
+    if (g == NULL)
+        return false;
+    if (TP_RECORD_KIND(header) == TP_RECORD_COMPLETE)
+        type |= TP_ROOM_OWN_TIME;
+    if (n == TP_FIELDS_TOO_LARGE) {
+        tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type);
+        return false;
+    }
+    n += n_head;
+    p = tp_room_reserve(r, g, n, type, &place->after);
+    if (p == NULL)
+        return false;
+    p[0] = header | TP_RECORD_HEADER(0, 0, fields.n, n, 0);
+    tp_fields_put(p + n_head, fields);
+    place->ring = g;
+    place->words = p;
+    return true;
+}
+
+static TP_RARELY void instant_whole(struct tp_client *client, unsigned type,
+                                    uint32_t name, struct tp_fields fields)
+{
+    struct place place;
+
+    if (put_whole(client, TP_RECORD_HEADER(TP_RECORD_INSTANT, type, 0, 0, name), 2,
+                  fields, &place)) {
+        place.words[1] = tp_ticks_now();
+        tp_room_commit(place.ring, place.after);
+    }
+}
+
+static TP_ALWAYS void instant(struct tp_client *client, unsigned type, uint32_t name,
+                              struct tp_fields fields)
+{
+    struct place place;
+
+    if (tp_ticks_are_at_hand() &&
+        put_usual(client, TP_RECORD_HEADER(TP_RECORD_INSTANT, type, 0, 0, name), 2,
+                  fields, &place)) {
+        place.words[1] = tp_ticks_at_hand();
+        tp_room_commit(place.ring, place.after);
+    } else {
+        instant_whole(client, type, name, fields);
+    }
+}
+
+/* Of one field nothing is to be remembered while it is written. */
+static TP_APART void instant_with_one(struct tp_client *client, unsigned type,
+                                      uint32_t name, const struct tp_field *field)
+{
+    instant(client, type, name, (struct tp_fields){field, 1});
+}
+
+static TP_APART void instant_with_fields(struct tp_client *client, unsigned type,
+                                         uint32_t name, struct tp_fields fields)
+{
+    instant(client, type, name, fields);
+}
+
 void tp_instant(struct tp_client *client, unsigned type, uint32_t name,
                 struct tp_fields fields)
 {
-    struct tp_recorder *r = (struct tp_recorder *)client;
-    struct tp_ring *g;
-    uint64_t after;
-    uint64_t *p;
-    bool has_copies;
-    unsigned n;
+    const struct tp_fields none = {NULL, 0};
 
-    if (!tp_enabled(client, type) || (g = tp_room_ring(r, type & 255)) == NULL)
+    if (!tp_enabled(client, type))
         return;
-    n = tp_fields_words(fields, &has_copies);
-    if (TP_RARE(n == TP_FIELDS_TOO_LARGE)) {
-        tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type & 255);
-        return;
-    }
-    p = tp_room_reserve(r, g, n + 2, type & 255, &after);
-    if (p == NULL)
-        return;
-    p[0] = TP_RECORD_HEADER(TP_RECORD_INSTANT, type, fields.n, n + 2, name);
-    p[1] = tp_ticks_now();
-    tp_fields_put(p + 2, fields, has_copies);
-    tp_room_commit(g, after);
+    if (fields.n == 0)
+        instant(client, type, name, none);
+    else if (fields.n == 1)
+        instant_with_one(client, type, name, fields.items);
+    else
+        instant_with_fields(client, type, name, fields);
 }
 
 /* A record of a header and up to three words, without fields. The third has bit 63 when
@@ -88,32 +185,40 @@ void tp_counter_int(struct tp_client *client, unsigned type, uint32_t name,
                   tp_ticks_now(), (uint64_t)value, 0);
 }
 
-void tp_complete(struct tp_client *client, unsigned type, uint32_t name,
-                 const struct tp_interval *when, struct tp_fields fields)
+static TP_ALWAYS void put_interval(uint64_t *p, const struct tp_interval *when)
 {
-    struct tp_recorder *r = (struct tp_recorder *)client;
-    struct tp_ring *g;
-    uint64_t after;
-    uint64_t *p;
-    bool has_copies;
-    unsigned n;
-
-    if (!tp_enabled(client, type) || (g = tp_room_ring(r, type & 255)) == NULL)
-        return;
-    n = tp_fields_words(fields, &has_copies);
-    if (TP_RARE(n == TP_FIELDS_TOO_LARGE)) {
-        tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, (type & 255) | TP_ROOM_OWN_TIME);
-        return;
-    }
-    p = tp_room_reserve(r, g, n + 4, (type & 255) | TP_ROOM_OWN_TIME, &after);
-    if (p == NULL)
-        return;
-    p[0] = TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, fields.n, n + 4, name);
     p[1] = when->start_ns;
     p[2] = when->duration_ns;
     p[3] = when->track;
-    tp_fields_put(p + 4, fields, has_copies);
-    tp_room_commit(g, after);
+}
+
+static TP_RARELY void complete_whole(struct tp_client *client, unsigned type,
+                                     uint32_t name, const struct tp_interval *when,
+                                     struct tp_fields fields)
+{
+    struct place place;
+
+    if (put_whole(client, TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, 0, 0, name), 4,
+                  fields, &place)) {
+        put_interval(place.words, when);
+        tp_room_commit(place.ring, place.after);
+    }
+}
+
+void tp_complete(struct tp_client *client, unsigned type, uint32_t name,
+                 const struct tp_interval *when, struct tp_fields fields)
+{
+    struct place place;
+
+    if (!tp_enabled(client, type))
+        return;
+    if (put_usual(client, TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, 0, 0, name), 4,
+                  fields, &place)) {
+        put_interval(place.words, when);
+        tp_room_commit(place.ring, place.after);
+    } else {
+        complete_whole(client, type, name, when, fields);
+    }
 }
 
 void tp_flow(struct tp_client *client, unsigned type, uint32_t name,

@@ -125,7 +125,7 @@ static void give_to(struct tp_ring *g, struct tp_ring_owner *owner)
     uint64_t head = atomic_load_explicit(&g->head, memory_order_relaxed);
 
     atomic_store_explicit(&g->tail, head, memory_order_relaxed);
-    g->limit = head + (g->mask + 1) / 2;
+    tp_ring_set_limit(g, head, head + (g->mask + 1) / 2);
     g->told_session = 0;
     g->recorder_id = owner->recorder_id;
     atomic_store_explicit(&g->session, 0, memory_order_relaxed);
@@ -176,7 +176,6 @@ static void settle(struct tp_ring *g)
     memset(g->thread_name, 0, sizeof(g->thread_name));
     prctl(PR_GET_NAME, g->thread_name);
     g->top = 0;
-    g->n_over = 0;
     g->next_of_thread = mine;
     mine = g;
 }
@@ -267,7 +266,6 @@ bool tp_ring_enter(struct tp_ring *g, uint64_t session)
     if (!tp_ring_mark(g, session))
         return false;
     g->top = 0;
-    g->n_over = 0;
     atomic_fetch_and_explicit(&g->n_open, ~0xffffULL, memory_order_release);
     count_anew(g, session);
     atomic_store_explicit(&g->session, session, memory_order_release);
@@ -318,8 +316,7 @@ void tp_rings_forked(void)
 
         g->is_held = false;
         g->top = 0;
-        g->n_over = 0;
-        g->limit = head + (g->mask + 1) / 2;
+        tp_ring_set_limit(g, head, head + (g->mask + 1) / 2);
         atomic_store_explicit(&g->n_open, 0, memory_order_relaxed);
         atomic_store_explicit(&g->tail, head, memory_order_relaxed);
         atomic_store_explicit(&g->session, 0, memory_order_relaxed);

@@ -34,6 +34,11 @@
 #define TP_RARE(x) __builtin_expect((x) != 0, 0)
 #define TP_RARELY __attribute__((noinline, cold))
 
+/* For what each event runs: a part of its caller, or kept apart from it, so that the
+ * caller need not save registers for it. */
+#define TP_ALWAYS inline __attribute__((always_inline))
+#define TP_APART __attribute__((noinline))
+
 /*
  * A record is words of 64 bits:
  *
@@ -64,22 +69,18 @@ enum tp_record_kind {
 #define TP_RECORD_NAME(h) ((uint32_t)((h) >> 40))
 
 /*
- * The first word of a field: key 20 | 0 | kind 8 (from bit 32) | words of the text that
- * follow 16. A whole number of up to 36 bits has no second word: its low 12 bits are
- * behind the key, the others behind the kind. Fields are most of what a busy thread
- * writes to memory, and that is what they cost.
+ * The first word of a field: key 20 | kind 8 | words of the text that follow 16. A
+ * whole number of up to 36 bits has no second word: it is where the words would be.
+ * Fields are most of what a busy thread writes to memory, and that is what they cost.
  */
+#define TP_RECORD_FIELD(key, kind, words) \
+    ((uint64_t)(key) | (uint64_t)(kind) << 20 | (uint64_t)(words) << 28)
 #define TP_RECORD_FIELD_KEY(w) ((uint32_t)((w)&0xfffff))
-#define TP_RECORD_FIELD_KIND(w) ((unsigned)((w) >> 32 & 0xff))
-#define TP_RECORD_FIELD_WORDS(w) ((unsigned)((w) >> 40 & 0xffff))
+#define TP_RECORD_FIELD_KIND(w) ((unsigned)((w) >> 20 & 0xff))
+#define TP_RECORD_FIELD_WORDS(w) ((unsigned)((w) >> 28 & 0xffff))
 #define TP_RECORD_FIELD_SMALL 0x80u /* such a number; all others are tp_field_kind */
 #define TP_RECORD_FIELD_NONE 0x7fu  /* which is none of them */
-#define TP_RECORD_SMALL(key, v)                      \
-    ((uint64_t)(key) | ((uint64_t)(v)&0xfff) << 20 | \
-     (uint64_t)TP_RECORD_FIELD_SMALL << 32 | (uint64_t)(v) >> 12 << 40)
-#define TP_RECORD_SMALL_VALUE(w) \
-    ((int64_t)((uint64_t)((int64_t)(w) >> 40) << 12 | ((w) >> 20 & 0xfff)))
-#define TP_RECORD_SMALL_BITS 36 /* with the sign */
+#define TP_RECORD_SMALL_VALUE(w) ((int64_t)(w) >> 28)
 
 #define TP_RECORD_WORDS_MAX 256u /* 2 KiB: of an event */
 #define TP_RECORD_MARK_WORDS 5u
@@ -95,11 +96,11 @@ struct tp_ring {
     _Atomic uint64_t session; /* of the recorder that it was last entered for */
     uint64_t *words;
     uint64_t mask;  /* words - 1 */
-    uint64_t limit; /* head may go up to here without a look at tail */
+    uint64_t limit; /* head may go up to here without a look at tail, nor wraps */
     _Atomic uint64_t head;
     uint64_t *stack;
-    uint32_t top;            /* words of the stack in use */
-    uint32_t n_over;         /* slices opened on top of a full stack */
+    uint64_t top; /* words of the stack in use | slices opened on top of a full one <<
+                     32: one look tells that both are small */
     _Atomic uint64_t n_open; /* slices on the stack | slices ever taken off << 16 */
     uint16_t starts[TP_RING_DEPTH_MAX]; /* where each slice begins in the stack */
     struct tp_ring *next_of_thread;
@@ -165,17 +166,14 @@ static inline void tp_ring_count(struct tp_ring *g, int cause, unsigned type)
                           memory_order_relaxed);
 }
 
-/*
- * Thread: have memory of the ring that is soon to be written in this core's cache; the
- * agent's core has read it. A processor that does not know it does nothing.
- */
-static inline void tp_ring_fetch(const struct tp_ring *g, uint64_t at)
+/* Thread: let head go on from where it is (or is about to be) to a limit that tail
+ * allows, but not past the end of the ring: who stays below need not ask whether a
+ * record wraps. */
+static inline void tp_ring_set_limit(struct tp_ring *g, uint64_t head, uint64_t limit)
 {
-#if defined(__x86_64__)
-    __asm__("prefetchw %0" : : "m"(g->words[at & g->mask]));
-#else
-    __builtin_prefetch(g->words + (at & g->mask), 1);
-#endif
+    uint64_t end = (head | g->mask) + 1;
+
+    g->limit = limit < end ? limit : end;
 }
 
 /* Where the record after one of n words at a position begins. */

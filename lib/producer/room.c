@@ -74,12 +74,12 @@ bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
         uint64_t tail = atomic_load_explicit(&g->tail, memory_order_acquire);
 
         if (after - tail <= capacity / 2) {
-            g->limit = tail + capacity / 2;
+            tp_ring_set_limit(g, after, tail + capacity / 2);
             return true;
         }
         tp_recorder_wake(r);
-        if (after - tail < capacity) {
-            g->limit = tail + capacity - 1;
+        if (after - tail <= capacity) {
+            tp_ring_set_limit(g, after, tail + capacity);
             return true;
         }
     } while (wait_a_moment(r, type, &begin));

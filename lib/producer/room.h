@@ -52,9 +52,55 @@ static inline struct tp_ring *tp_room_ring_held(struct tp_recorder *r)
     return g;
 }
 
-/* Head is past the limit: look where tail is, wake the agent, and wait if that is asked
- * for. Returns whether there is room up to `after` and for the word behind it, which
- * tp_fields_put() may write. */
+/* Where the next record begins. */
+static inline uint64_t tp_room_head(const struct tp_ring *g)
+{
+    return atomic_load_explicit(&g->head, memory_order_relaxed);
+}
+
+/*
+ * The short way, which nearly all events go. These say whether it can be gone: the
+ * thread is in the session, and has room for n words below the limit, so that the
+ * record does not wrap.
+ */
+static inline bool tp_room_is_here(const struct tp_ring *g, const struct tp_recorder *r)
+{
+    return __builtin_expect(atomic_load_explicit(&g->session, memory_order_relaxed) ==
+                                atomic_load_explicit(&r->session, memory_order_relaxed),
+                            1);
+}
+
+static inline bool tp_room_is_at_hand(const struct tp_ring *g, uint64_t head,
+                                      uint64_t n)
+{
+    return __builtin_expect(head + n <= g->limit, 1);
+}
+
+/*
+ * Have memory that is soon to be written in this core's cache; the agent's core
+ * has read it. A processor that does not know it does nothing, nor does memory that is
+ * not there.
+ */
+static inline void tp_room_fetch(const uint64_t *at)
+{
+#if defined(__x86_64__)
+    __asm__("prefetchw %0" : : "m"(*at));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
+/* Where the record is to be written then; head + n is given to tp_room_commit(). */
+static inline uint64_t *tp_room_at_hand(const struct tp_ring *g, uint64_t head)
+{
+    uint64_t *p = g->words + (head & g->mask);
+
+    tp_room_fetch(p + TP_ROOM_AHEAD_WORDS);
+    return p;
+}
+
+/* `after` is past the limit: look where tail is, wake the agent, and wait if that is
+ * asked for. Returns whether there is room up to `after`. */
 TP_RARELY bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
                             unsigned type);
 
@@ -69,12 +115,11 @@ TP_RARELY bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t a
 static inline uint64_t *tp_room_reserve(struct tp_recorder *r, struct tp_ring *g,
                                         unsigned n, unsigned type, uint64_t *after)
 {
-    uint64_t head = atomic_load_explicit(&g->head, memory_order_relaxed);
+    uint64_t head = tp_room_head(g);
 
     *after = tp_ring_after(g, head, n);
     if (TP_RARE(*after > g->limit) && !tp_room_find(r, g, *after, type))
         return NULL;
-    tp_ring_fetch(g, head + TP_ROOM_AHEAD_WORDS);
     return g->words + (head & g->mask);
 }
 

@@ -14,72 +14,143 @@
 #include "producer/room.h"
 #include "producer/ticks.h"
 
+/* Of the stack, so that a word may be read behind each slice. */
+#define STACK_WORDS (TP_RING_STACK_WORDS - 1)
+
+/* g->top is the words in use while no slice was opened on top of a full stack. */
+#define ONE_OVER (UINT64_C(1) << 32)
+
+/* With so many words, or fewer, in use the stack has room for any slice that is not
+ * copied: each slice has three words and over. */
+#define TOP_AT_HAND (3 * (TP_RING_DEPTH_MAX - 1))
+_Static_assert(TOP_AT_HAND + 3 + 2 * TP_FIELDS_MAX < TP_RING_STACK_WORDS,
+               "a slice that begins there fits");
+
 /* What is stored into the stack is seen in order; see the head of this file. */
 static inline void put_open(uint64_t *to, uint64_t v)
 {
     __atomic_store_n(to, v, __ATOMIC_RELEASE);
 }
 
-/* Out of line for its buffer, too, which would give all who begin a large frame. */
-static TP_RARELY void put_open_copies(uint64_t *to, struct tp_fields fields, unsigned n)
+/* As tp_fields_put_plain(), to the stack. */
+static inline uint64_t *put_open_plain(uint64_t *to, struct tp_fields fields)
+{
+    for (size_t i = 0; i < fields.n; i++) {
+        uint64_t words[2];
+        uint64_t *end;
+
+        if (TP_RARE(fields.items[i].kind == TP_FIELD_COPY))
+            return NULL;
+        end = tp_fields_put_one(words, &fields.items[i]);
+        put_open(to++, words[0]);
+        if (end == words + 2)
+            put_open(to++, words[1]);
+    }
+    return to;
+}
+
+/* Fields of all kinds, which take n words. */
+static TP_RARELY void put_open_fields(uint64_t *to, struct tp_fields fields, unsigned n)
 {
     uint64_t words[TP_RECORD_WORDS_MAX];
 
-    tp_fields_put_copies(words, fields);
+    tp_fields_put(words, fields);
     for (unsigned i = 0; i < n; i++)
         put_open(to + i, words[i]);
-}
-
-static inline void put_open_fields(uint64_t *to, struct tp_fields fields,
-                                   bool has_copies, unsigned n)
-{
-    if (TP_RARE(has_copies)) {
-        put_open_copies(to, fields, n);
-        return;
-    }
-    for (size_t i = 0; i < fields.n; i++) {
-        const struct tp_field_words w = tp_fields_of(&fields.items[i]);
-
-        put_open(to, w.first);
-        put_open(to + 1, w.second); /* likewise: behind the top is a spare word */
-        to += w.n;
-    }
 }
 
 /* A slice that the stack has no room for: its end is passed over. */
 static TP_RARELY void begin_over(struct tp_recorder *r, struct tp_ring *g,
                                  unsigned type)
 {
-    g->n_over++;
+    g->top += ONE_OVER;
     tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type);
+}
+
+/* The slice of n words at `open`, the top of the stack, whose fields are there, is open
+ * from now on. */
+static TP_ALWAYS void push(struct tp_ring *g, uint64_t *open, uint64_t header,
+                           unsigned n, uint64_t now)
+{
+    uint64_t n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
+    uint64_t top = g->top;
+
+    g->top = top + n;
+    g->starts[n_open & 0xffff] = (uint16_t)top;
+    put_open(open, header | TP_RECORD_HEADER(TP_RECORD_SLICE, 0, 0, n, 0));
+    put_open(open + 1, now);
+    atomic_store_explicit(&g->n_open, n_open + 1, memory_order_release);
+}
+
+static TP_RARELY void begin_whole(struct tp_client *client, unsigned type,
+                                  uint32_t name, struct tp_fields fields)
+{
+    struct tp_recorder *r = (struct tp_recorder *)client;
+    struct tp_ring *g = tp_room_ring(r, type & 255);
+    unsigned n = tp_fields_words(fields);
+    uint64_t *open;
+
+    if (g == NULL)
+        return;
+    open = g->stack + (uint32_t)g->top;
+    if ((atomic_load_explicit(&g->n_open, memory_order_relaxed) & 0xffff) ==
+            TP_RING_DEPTH_MAX ||
+        n == TP_FIELDS_TOO_LARGE || g->top + n + 3 > STACK_WORDS) {
+        begin_over(r, g, type & 255);
+        return;
+    }
+    put_open_fields(open + 3, fields, n);
+    push(g, open, TP_RECORD_HEADER(0, type, fields.n, 0, name), n + 3, tp_ticks_now());
+}
+
+static TP_ALWAYS void begin(struct tp_client *client, unsigned type, uint32_t name,
+                            struct tp_fields fields)
+{
+    struct tp_ring *g = tp_ring_here;
+    uint64_t *open;
+    uint64_t *end;
+
+    if (!tp_room_is_here(g, (struct tp_recorder *)client) ||
+        TP_RARE(fields.n > TP_FIELDS_MAX || g->top > TOP_AT_HAND) ||
+        !tp_ticks_are_at_hand())
+        goto whole;
+    open = g->stack + g->top;
+    end = put_open_plain(open + 3, fields);
+    if (TP_RARE(end == NULL))
+        goto whole;
+    push(g, open, TP_RECORD_HEADER(0, type, fields.n, 0, name), (unsigned)(end - open),
+         tp_ticks_at_hand());
+    return;
+whole:
+    begin_whole(client, type, name, fields);
+}
+
+/* Of one field nothing is to be remembered while it is written. */
+static TP_APART void begin_with_one(struct tp_client *client, unsigned type,
+                                    uint32_t name, const struct tp_field *field)
+{
+    begin(client, type, name, (struct tp_fields){field, 1});
+}
+
+static TP_APART void begin_with_fields(struct tp_client *client, unsigned type,
+                                       uint32_t name, struct tp_fields fields)
+{
+    begin(client, type, name, fields);
 }
 
 void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
               struct tp_fields fields)
 {
-    struct tp_recorder *r = (struct tp_recorder *)client;
-    struct tp_ring *g;
-    uint64_t n_open;
-    uint64_t *open;
-    bool has_copies;
-    unsigned n;
+    const struct tp_fields none = {NULL, 0};
 
-    if (!tp_enabled(client, type) || (g = tp_room_ring(r, type & 255)) == NULL)
+    if (!tp_enabled(client, type))
         return;
-    n = tp_fields_words(fields, &has_copies);
-    n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
-    if (TP_RARE((n_open & 0xffff) == TP_RING_DEPTH_MAX || n == TP_FIELDS_TOO_LARGE ||
-                g->top + n + 3 >= TP_RING_STACK_WORDS || g->n_over > 0)) {
-        begin_over(r, g, type & 255);
-        return;
-    }
-    open = g->stack + g->top;
-    put_open(open, TP_RECORD_HEADER(TP_RECORD_SLICE, type, fields.n, n + 3, name));
-    put_open_fields(open + 3, fields, has_copies, n);
-    g->starts[n_open & 0xffff] = (uint16_t)g->top;
-    g->top += n + 3;
-    put_open(open + 1, tp_ticks_now());
-    atomic_store_explicit(&g->n_open, n_open + 1, memory_order_release);
+    if (fields.n == 0)
+        begin(client, type, name, none);
+    else if (fields.n == 1)
+        begin_with_one(client, type, name, fields.items);
+    else
+        begin_with_fields(client, type, name, fields);
 }
 
 void tp_add(struct tp_client *client, unsigned type, struct tp_fields fields)
@@ -89,31 +160,47 @@ void tp_add(struct tp_client *client, unsigned type, struct tp_fields fields)
     uint64_t depth;
     uint64_t *open;
     uint64_t header;
-    bool has_copies;
     unsigned n;
 
     if (!tp_enabled(client, type) || (g = tp_room_ring_held(r)) == NULL)
         return;
     depth = atomic_load_explicit(&g->n_open, memory_order_relaxed) & 0xffff;
-    if (depth == 0 || g->n_over > 0)
+    if (depth == 0 || g->top >= ONE_OVER)
         return;
     open = g->stack + g->starts[depth - 1];
     header = *open;
-    n = tp_fields_words(fields, &has_copies);
+    n = tp_fields_words(fields);
     if (TP_RECORD_TYPE(header) != (type & 255) || n == TP_FIELDS_TOO_LARGE ||
-        TP_RECORD_WORDS(header) + n > TP_RECORD_WORDS_MAX ||
-        g->top + n >= TP_RING_STACK_WORDS ||
+        TP_RECORD_WORDS(header) + n > TP_RECORD_WORDS_MAX || g->top + n > STACK_WORDS ||
         TP_RECORD_FIELDS(header) + fields.n > TP_FIELDS_MAX)
         return;
-    put_open_fields(g->stack + g->top, fields, has_copies, n);
+    put_open_fields(g->stack + g->top, fields, n);
     g->top += n;
     put_open(open, header + ((uint64_t)fields.n << 16) + ((uint64_t)n << 24));
 }
 
-/* Take the topmost slice off the stack and make it a record that ends at `now`. */
-static inline void end_top(struct tp_recorder *r, struct tp_ring *g, uint64_t n_open,
-                           uint64_t now)
+/* The topmost slice is off the stack. */
+static TP_ALWAYS void pop(struct tp_ring *g, uint64_t n_open, unsigned start)
 {
+    g->top = start;
+    atomic_store_explicit(&g->n_open, n_open + (1 << 16) - 1, memory_order_release);
+}
+
+/* The slice at `open`, of n words and over, as a record at p. */
+static TP_ALWAYS void put_slice(uint64_t *p, const uint64_t *open, unsigned n,
+                                uint64_t now)
+{
+    p[0] = open[0];
+    p[1] = open[1];
+    p[2] = now - open[1];
+    for (unsigned i = 3; i < n; i++)
+        p[i] = open[i];
+}
+
+/* Take the topmost slice off the stack and make it a record that ends at `now`. */
+static void end_top(struct tp_recorder *r, struct tp_ring *g, uint64_t now)
+{
+    uint64_t n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
     unsigned start = g->starts[(n_open & 0xffff) - 1];
     const uint64_t *open = g->stack + start;
     unsigned n = TP_RECORD_WORDS(open[0]);
@@ -121,55 +208,90 @@ static inline void end_top(struct tp_recorder *r, struct tp_ring *g, uint64_t n_
     uint64_t *p = tp_room_reserve(r, g, n, TP_RECORD_TYPE(open[0]), &after);
 
     if (p != NULL) {
-        p[0] = open[0];
-        p[1] = open[1];
-        p[2] = now - open[1];
-        for (unsigned i = 3; i < n; i++)
-            p[i] = open[i];
+        put_slice(p, open, n, now);
         tp_room_commit(g, after);
     }
-    g->top = start;
-    atomic_store_explicit(&g->n_open, n_open + (1 << 16) - 1, memory_order_release);
+    pop(g, n_open, start);
 }
 
-/* The topmost slice is of another type: ends were left out, or there was no begin. */
-static TP_RARELY void end_below(struct tp_recorder *r, struct tp_ring *g, unsigned type,
-                                uint64_t now)
+/* In all cases: ends may have been left out, or there was no begin. */
+static TP_RARELY void end_whole(struct tp_client *client, unsigned type)
+{
+    uint64_t now = tp_ticks_now();
+    struct tp_recorder *r = (struct tp_recorder *)client;
+    struct tp_ring *g = tp_room_ring_held(r);
+    unsigned depth;
+    unsigned at;
+
+    if (g == NULL)
+        return;
+    if (g->top >= ONE_OVER) {
+        g->top -= ONE_OVER;
+        return;
+    }
+    depth = atomic_load_explicit(&g->n_open, memory_order_relaxed) & 0xffff;
+    at = depth;
+    while (at > 0 && TP_RECORD_TYPE(g->stack[g->starts[at - 1]]) != (type & 255))
+        at--;
+    for (; at > 0 && depth >= at; depth--)
+        end_top(r, g, now);
+}
+
+/* A slice that is over: the topmost, of n words. */
+struct over {
+    struct tp_ring *ring;
+    uint64_t n_open;
+    uint64_t head;
+    unsigned start;
+    unsigned n;
+};
+
+/* Make it a record; n_put words are written, of which those behind it are nothing. */
+static TP_ALWAYS void end(const struct over *over, unsigned n_put, uint64_t now)
+{
+    struct tp_ring *g = over->ring;
+
+    put_slice(tp_room_at_hand(g, over->head), g->stack + over->start, n_put, now);
+    tp_room_commit(g, over->head + over->n);
+    pop(g, over->n_open, over->start);
+}
+
+static TP_APART void end_with_fields(struct tp_ring *g, unsigned n, uint64_t now)
 {
     uint64_t n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
-    unsigned depth = (unsigned)(n_open & 0xffff);
-    unsigned at = depth;
+    const struct over over = {g, n_open, tp_room_head(g),
+                              g->starts[(n_open & 0xffff) - 1], n};
 
-    while (at > 0 && TP_RECORD_TYPE(g->stack[g->starts[at - 1]]) != type)
-        at--;
-    for (; at > 0 && depth >= at; depth--) {
-        end_top(r, g, n_open, now);
-        n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
-    }
+    end(&over, n, now);
 }
 
 void tp_end(struct tp_client *client, unsigned type)
 {
-    struct tp_recorder *r = (struct tp_recorder *)client;
-    struct tp_ring *g;
-    uint64_t n_open;
+    struct over over = {.ring = tp_ring_here};
+    struct tp_ring *g = over.ring;
+    uint64_t header;
     uint64_t now;
 
     if (!tp_enabled(client, type))
         return;
-    now = tp_ticks_now();
-    if ((g = tp_room_ring_held(r)) == NULL)
-        return;
-    if (TP_RARE(g->n_over)) {
-        g->n_over--;
-        return;
-    }
-    n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
-    if ((n_open & 0xffff) == 0)
-        return;
-    if (TP_RARE(TP_RECORD_TYPE(g->stack[g->starts[(n_open & 0xffff) - 1]]) !=
-                (type & 255)))
-        end_below(r, g, type & 255, now);
+    /* Not with an empty stack, nor one with slices on top of it. */
+    if (!tp_room_is_here(g, (struct tp_recorder *)client) ||
+        TP_RARE(g->top - 1 >= ONE_OVER - 1) || !tp_ticks_are_at_hand())
+        goto whole;
+    now = tp_ticks_at_hand();
+    over.n_open = atomic_load_explicit(&g->n_open, memory_order_relaxed);
+    over.head = tp_room_head(g);
+    over.start = g->starts[(over.n_open & 0xffff) - 1];
+    header = g->stack[over.start];
+    over.n = TP_RECORD_WORDS(header);
+    if (TP_RARE(TP_RECORD_TYPE(header) != (type & 255)) ||
+        !tp_room_is_at_hand(g, over.head, over.n + 1))
+        goto whole;
+    if (over.n <= 4) /* without a field, or with one that is small */
+        end(&over, 4, now);
     else
-        end_top(r, g, n_open, now);
+        end_with_fields(g, over.n, now);
+    return;
+whole:
+    end_whole(client, type);
 }

@@ -32,14 +32,30 @@ extern bool tp_ticks_are_tsc;
  * records a frame, and a canary to look after. */
 uint64_t tp_ticks_monotonic(void);
 
+/* Whether tp_ticks_at_hand() may be called: the clock is read without a call. */
+static inline bool tp_ticks_are_at_hand(void)
+{
+#if defined(__x86_64__)
+    return __builtin_expect(tp_ticks_are_tsc, 1);
+#else
+    return false;
+#endif
+}
+
+/* As tp_ticks_now() for a function that wants no frame. */
+static inline uint64_t tp_ticks_at_hand(void)
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return 0;
+#endif
+}
+
 /* The present tick. Only after tp_ticks_init(). */
 static inline uint64_t tp_ticks_now(void)
 {
-#if defined(__x86_64__)
-    if (__builtin_expect(tp_ticks_are_tsc, 1))
-        return __rdtsc();
-#endif
-    return tp_ticks_monotonic();
+    return tp_ticks_are_at_hand() ? tp_ticks_at_hand() : tp_ticks_monotonic();
 }
 
 /* What a tick is in nanoseconds since 1970. */
