@@ -21,9 +21,10 @@
 #include "engine/problem.h"
 #include "engine/producers.h"
 
-static const char *const fields[] = {"job",        "name",         "kind",    "rank",
-                                     "world_size", "host",         "pid",     "backend",
-                                     "device",     "capabilities", "process", NULL};
+static const char *const fields[] = {"id",      "job",        "name",         "kind",
+                                     "rank",    "world_size", "host",         "pid",
+                                     "backend", "device",     "capabilities", "process",
+                                     NULL};
 
 static void write_producer(struct tp_json_out *o, const struct tp_producer_view *p)
 {
@@ -85,6 +86,7 @@ static void read_producer(struct tp_json_in *in, const struct tp_limits *limits,
 
     tp_json_in_known(in, root, "", fields);
     r->job = tp_json_in_job(in, root, "");
+    r->id = tp_json_in_str(in, root, "", "id");
     r->name = tp_json_in_str(in, root, "", "name");
     r->kind = tp_json_in_str(in, root, "", "kind");
     r->host = tp_json_in_str(in, root, "", "host");

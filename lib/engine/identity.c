@@ -75,6 +75,13 @@ void tp_identity_fini(struct tp_identity *who)
     memset(who, 0, sizeof(*who));
 }
 
+bool tp_identity_is_same(const struct tp_identity *known,
+                         const struct tp_row_identity *who)
+{
+    return known->rank == who->rank && known->pid == who->pid &&
+           tp_str_is(who->host, known->host) && tp_str_is(who->name, known->name);
+}
+
 struct tp_row_identity tp_identity_row(const struct tp_identity *who)
 {
     return (struct tp_row_identity){

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "base/strmap.h"
 #include "engine/kineto_model.h"
 #include "engine/pool.h"
 #include "engine/trace_views.h"
@@ -249,7 +251,7 @@ static void settle(struct join *j, struct item *items, size_t n)
         share(&world, world_of(items[i].who));
         has_kineto = has_kineto || items[i].is_kineto;
     }
-    for (size_t i = 0; i < n && has_kineto; i++) {
+    for (size_t i = 0; i < n && (has_kineto || has_several); i++) {
         struct tp_identity_view *who = items[i].who;
         bool is_first = strcmp(who->id, items[0].who->id) == 0;
 
@@ -282,15 +284,41 @@ static void settle_all(struct join *j)
 }
 
 /* Views are written by nobody but their maker, who calls this. */
-static struct tp_identity_view *writable(const struct tp_identity_view *who)
+static void *writable(const void *part)
 {
-    return (struct tp_identity_view *)(uintptr_t)who;
+    return (void *)(uintptr_t)part;
+}
+
+/* Whether there may be anything to join: a Kineto process, or producers of one key. */
+static bool has_shared(const struct join *j)
+{
+    struct tp_strmap ids = {0};
+    bool is_found = false;
+
+    for (size_t i = 0; i < j->n && !is_found; i++)
+        is_found = j->items[i].is_kineto;
+    if (!is_found)
+        tp_strmap_reserve(&ids, j->n, NULL);
+    for (size_t i = 0; i < j->n && !is_found; i++) {
+        struct tp_identity_view *who = j->items[i].who;
+        size_t n = strlen(who->process);
+        const char *id = n == 0 ? NULL : tp_strmap_get(&ids, who->process, n);
+
+        if (n == 0)
+            continue;
+        if (id != NULL)
+            is_found = strcmp(id, who->id) != 0;
+        else /* without memory there may be */
+            is_found = tp_strmap_put(&ids, who->process, n, writable(who->id), NULL) !=
+                       TP_OK;
+    }
+    tp_strmap_fini(&ids);
+    return is_found;
 }
 
 void tp_join_view(struct tp_trace_view *v)
 {
     struct join j = {.pool = v->pool};
-    bool has_kineto = false;
 
     j.items = tp_pool_array(v->pool, v->n_members + v->n_streams, sizeof(j.items[0]));
     if (j.items == NULL)
@@ -299,10 +327,8 @@ void tp_join_view(struct tp_trace_view *v)
         collect(&j, writable(&v->members[i].who));
     for (size_t i = 0; i < v->n_streams; i++)
         collect(&j, writable(&v->streams[i].who));
-    for (size_t i = 0; i < j.n; i++)
-        has_kineto = has_kineto || j.items[i].is_kineto;
-    if (!has_kineto)
-        return; /* nothing that is joined, as in most traces */
+    if (!has_shared(&j))
+        return; /* as in most traces */
     number_parties(&j);
     join_places(&j);
     settle_all(&j);

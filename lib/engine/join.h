@@ -2,9 +2,10 @@
  * join.h - which producers are one process, and what they know of each other.
  *
  * A PyTorch process that links our library, too, is two producers: a Kineto one, which
- * the kernel vouches for, and a native one. They are one process when their keys
- * (base/process_key.h) are equal; when one has no key, when host and pid are equal and
- * nobody else has them. What cannot be told apart for sure is not joined, and said.
+ * the kernel vouches for, and a native one; one with two clients is two native ones.
+ * They are one process when their keys (base/process_key.h) are equal; a Kineto and a
+ * native one also when one of them has no key, host and pid are equal, and nobody else
+ * has these. What cannot be told apart for sure is not joined, and said.
  *
  * For the files of this room only. The caller holds the control lock.
  */
@@ -18,7 +19,7 @@ struct tp_producer;
 struct tp_trace_view;
 
 /*
- * Find the processes among members and streams of a view that has a Kineto producer:
+ * Find the processes that are several producers among members and streams of a view:
  * fills in what identity views keep of it, and rank and world size where one knows them
  * and the other does not. Where they disagree, each keeps its own and gets a note.
  *

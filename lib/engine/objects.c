@@ -442,7 +442,7 @@ static int put_same(struct tp_producer *p, struct tp_err *err)
 
 int tp_producer_add(struct tp_job *job, struct tp_engine *e,
                     const struct tp_row_identity *who, struct tp_str capabilities,
-                    struct tp_producer **out, struct tp_err *err)
+                    bool is_sought, struct tp_producer **out, struct tp_err *err)
 {
     struct tp_producer *p = calloc(1, sizeof(*p));
     int rc;
@@ -465,7 +465,7 @@ int tp_producer_add(struct tp_job *job, struct tp_engine *e,
     rc = tp_strmap_put(&e->producers, p->who.id, strlen(p->who.id), p, err);
     if (rc != TP_OK)
         goto fail;
-    rc = put_same(p, err);
+    rc = is_sought ? put_same(p, err) : TP_OK;
     if (rc != TP_OK) {
         tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
         goto fail;

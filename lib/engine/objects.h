@@ -111,10 +111,16 @@ int tp_stream_publish(struct tp_stream *s, struct tp_err *err);
 /* Let it no longer find it. */
 void tp_stream_unpublish(struct tp_stream *s);
 
-/* Append a producer to its job. TP_ENOMEM. */
+/*
+ * Append a producer to its job.
+ *
+ * is_sought  tp_producer_find_same() finds it; false when it has an id of its own.
+ *
+ * TP_ENOMEM.
+ */
 int tp_producer_add(struct tp_job *job, struct tp_engine *e,
                     const struct tp_row_identity *who, struct tp_str capabilities,
-                    struct tp_producer **out, struct tp_err *err);
+                    bool is_sought, struct tp_producer **out, struct tp_err *err);
 
 /* Take a producer out and release it. */
 void tp_producer_drop(struct tp_engine *e, struct tp_producer *p);
@@ -125,8 +131,8 @@ void tp_producer_free(struct tp_producer *p);
 /* The producer of that id, or NULL. */
 struct tp_producer *tp_producer_find(struct tp_engine *e, struct tp_str id);
 
-/* The producer of a job with the same rank, pid, host and name; *out is NULL when there
- * is none. TP_ENOMEM. */
+/* The producer of a job that is sought by rank, pid, host and name and has the same;
+ * *out is NULL when there is none. TP_ENOMEM. */
 int tp_producer_find_same(const struct tp_job *job, const struct tp_row_identity *who,
                           struct tp_producer **out, struct tp_err *err);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/ulid.h"
 #include "engine/check.h"
 #include "engine/kineto_model.h"
 #include "engine/life.h"
@@ -102,6 +103,20 @@ static int check_kind(struct tp_str kind, struct tp_problem *problem,
                                       (int)(kind.len > 64 ? 64 : kind.len), kind.ptr));
 }
 
+static int check_id(struct tp_str id, struct tp_problem *problem, struct tp_err *err)
+{
+    uint8_t binary[TP_ULID_BINARY];
+
+    if (id.len == 0 || tp_ulid_read(id, binary))
+        return TP_OK;
+    return tp_problem_invalid(
+        problem, "id",
+        tp_fail(err, TP_EINVAL,
+                "the id is not %d of the digits 0123456789abcdefghjkmnpqrstvwxyz, "
+                "below 8 in front (a ULID in lower case)",
+                TP_ULID_BYTES - 1));
+}
+
 static int check_request(struct tp_engine *e, const struct tp_producer_request *r,
                          struct tp_problem *problem, struct tp_err *err)
 {
@@ -118,6 +133,8 @@ static int check_request(struct tp_engine *e, const struct tp_producer_request *
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]) && rc == TP_OK; i++)
         rc = tp_check_text(labels[i].field, labels[i].text, "max-label-bytes",
                            e->limits.label_bytes, problem, err);
+    if (rc == TP_OK)
+        rc = check_id(r->id, problem, err);
     if (rc == TP_OK)
         rc = check_kind(r->kind, problem, err);
     if (rc == TP_OK)
@@ -149,6 +166,7 @@ static int add_new(struct tp_engine *e, struct tp_job *job, struct tp_row_identi
                    struct tp_producer **out, struct tp_problem *problem,
                    struct tp_err *err)
 {
+    const bool has_id = who->producer_id.len != 0;
     char id[TP_TRACE_ID_BYTES];
     struct tp_producer *p;
     int rc;
@@ -156,9 +174,11 @@ static int add_new(struct tp_engine *e, struct tp_job *job, struct tp_row_identi
     if (job->n_producers >= e->limits.producers_per_job)
         return tp_problem_limit(problem, "max-producers-per-job", "producers",
                                 e->limits.producers_per_job, job->n_producers + 1, err);
-    tp_new_id(e, now, id);
-    who->producer_id = tp_str_of(id);
-    rc = tp_producer_add(job, e, who, capabilities, &p, err);
+    if (!has_id) {
+        tp_new_id(e, now, id);
+        who->producer_id = tp_str_of(id);
+    }
+    rc = tp_producer_add(job, e, who, capabilities, !has_id, &p, err);
     if (rc != TP_OK)
         return rc;
     p->registered_ns = p->seen_wall_ns = now.wall_ns;
@@ -206,13 +226,58 @@ static int renew(struct tp_engine *e, struct tp_producer *p,
     return TP_OK;
 }
 
+/*
+ * Whether a producer may have the id that it asks for: nobody else has it, be it as a
+ * producer or in the trace that is on. One that was forgotten, and comes back to a
+ * trace under its id, goes on where it was.
+ */
+static bool is_free(struct tp_engine *e, const struct tp_job *job, struct tp_str id,
+                    const struct tp_row_identity *who)
+{
+    char text[TP_TRACE_ID_BYTES];
+    const struct tp_member *m;
+
+    if (tp_producer_find(e, id) != NULL)
+        return false;
+    if (job->active == NULL)
+        return true;
+    snprintf(text, sizeof(text), "%.*s", (int)id.len, id.ptr);
+    m = tp_member_find(job->active, text);
+    return m == NULL || tp_identity_is_same(&m->who, who);
+}
+
+/*
+ * The producer that a registration is about; *out is NULL when it is a new one, whose
+ * id is then in *who, unless we are to make one.
+ *
+ * With an id of its own it is known by that alone: so two libraries in one process are
+ * two producers, and one whose answer was lost is one. Without, the same rank, process,
+ * host and name are the same producer.
+ */
+static int find_known(struct tp_engine *e, struct tp_job *job,
+                      const struct tp_producer_request *r, struct tp_row_identity *who,
+                      struct tp_producer **out, struct tp_err *err)
+{
+    struct tp_producer *p;
+
+    *out = NULL;
+    if (r->id.len == 0)
+        return tp_producer_find_same(job, who, out, err);
+    p = tp_producer_find(e, r->id);
+    if (p != NULL && p->job == job && tp_identity_is_same(&p->who, who))
+        *out = p;
+    else if (is_free(e, job, r->id, who))
+        who->producer_id = r->id;
+    return TP_OK;
+}
+
 static int put_producer(struct tp_engine *e, struct tp_job *job,
                         const struct tp_producer_request *r,
                         struct tp_row_identity *who, struct tp_now now,
                         struct tp_producer **out, bool *is_new,
                         struct tp_problem *problem, struct tp_err *err)
 {
-    int rc = tp_producer_find_same(job, who, out, err);
+    int rc = find_known(e, job, r, who, out, err);
 
     if (rc != TP_OK)
         return rc;

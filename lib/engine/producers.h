@@ -22,6 +22,7 @@ struct tp_problem;
 
 /* Who registers. Strings are borrowed. */
 struct tp_producer_request {
+    struct tp_str id;    /* that it asks for; empty = none, and we find or make one */
     struct tp_str job;   /* empty = "default" */
     struct tp_str name;  /* 1 to 127 bytes of UTF-8; empty = "rank-N" or "default" */
     struct tp_str kind;  /* "http" (default), "native" */

@@ -305,10 +305,9 @@ static int load_producer(const struct tp_row_producer *row, struct tp_err *err,
 
     if (job == NULL)
         return TP_OK;
-    rc = tp_producer_add(job, l->e, &row->who, row->capabilities, &p, err);
+    rc = tp_producer_add(job, l->e, &row->who, row->capabilities, true, &p, err);
     if (rc != TP_OK)
         return rc;
-    tp_note_id(l->e, row->who.producer_id);
     p->registered_ns = row->registered_ns;
     p->seen_wall_ns = row->seen_ns;
     p->has_synced = tp_match_is_live_kind(p) && !tp_kineto_is(p);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <traceplane/traceplane.h>
 #include <unistd.h>
@@ -44,6 +45,18 @@ void tp_agent_log(const struct tp_agent *a, const char *format, ...)
         return; /* there is nobody to tell */
 }
 
+/* Two clients of one process differ in this alone, and they may be of two libraries
+ * that know nothing of each other. Without random numbers the service makes one. */
+static void draw_id(char *out)
+{
+    uint8_t id[TP_ULID_BINARY];
+    const size_t n = sizeof(id) - TP_ULID_TIME_BYTES;
+
+    tp_ulid_set_ms(id, tp_now() / NS_PER_MS);
+    if (getrandom(id + TP_ULID_TIME_BYTES, n, GRND_NONBLOCK) == (ssize_t)n)
+        tp_ulid_write(id, out);
+}
+
 int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
                  struct tp_err *err)
 {
@@ -64,6 +77,7 @@ int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
         free(a);
         return rc;
     }
+    draw_id(a->own_id);
     a->settings = *settings;
     memset(settings, 0, sizeof(*settings));
     for (int i = 0; i < 256; i++)

@@ -61,7 +61,7 @@ static bool register_types(struct tp_agent *a)
 static bool register_producer(struct tp_agent *a)
 {
     a->call_body.len = 0;
-    return tp_wire_write_producer(&a->settings, !a->hides_process, &a->call_body,
+    return tp_wire_write_producer(&a->settings, a->own_id, a->wire_age, &a->call_body,
                                   NULL) == TP_OK &&
            send_call(a, TP_CALL_PRODUCER, "/v1/producers");
 }
@@ -160,9 +160,9 @@ void tp_agent_registered(struct tp_agent *a, const struct tp_link_reply *reply,
             take_producer(a, reply->body, now_ns);
     } else if (call == TP_CALL_TYPES && is_final(reply->status)) {
         take_types_refused(a, reply, now_ns);
-    } else if (call == TP_CALL_PRODUCER && !a->hides_process &&
+    } else if (call == TP_CALL_PRODUCER && a->wire_age != TP_WIRE_NO_PROCESS_KEYS &&
                tp_str_is(tp_wire_problem(reply->body), "unknown-field")) {
-        a->hides_process = true; /* an older service: once more without it */
+        a->wire_age++; /* an older service: once more without what is new */
     } else {
         tp_agent_failed(a, TP_LINK_REPORT, reply, now_ns);
     }

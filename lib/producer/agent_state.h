@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/ulid.h"
 #include "core/activity.h"
 #include "producer/agent.h"
 #include "producer/backoff.h"
@@ -57,6 +58,8 @@ struct tp_agent {
         is_forgotten; /* this is the child of a fork; the thread is the parent's */
 
     /* Types and producer */
+    char own_id[TP_ULID_BYTES];   /* that we ask for; "" = none */
+    enum tp_wire_age wire_age;    /* of the service */
     char id[TP_WIRE_ID_BYTES];    /* "" = not registered */
     size_t n_types_known;         /* of the registry, with the service */
     size_t n_types_asked;         /* in the request on its way */
@@ -72,7 +75,6 @@ struct tp_agent {
     struct tp_backoff backoff[TP_LINK_CHANNELS];
     uint64_t retry_ns[TP_LINK_CHANNELS]; /* not before */
     bool is_trouble_told;
-    bool hides_process;   /* the service does not know keys of processes */
     bool is_leaving_told; /* the service knows that we leave, or never will */
 
     /* Clock */

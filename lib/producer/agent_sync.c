@@ -183,9 +183,7 @@ static struct tp_typeset local_types(const struct tp_agent *a,
 static void obey(struct tp_agent *a, const struct tp_order *order, uint64_t now_ns)
 {
     struct tp_typeset types = local_types(a, &order->types);
-    bool is_new = order->kind == TP_ORDER_PREPARE &&
-                  (a->part.state == TP_PART_IDLE ||
-                   strcmp(a->part.trace_id, order->trace_id) != 0);
+    bool is_new = tp_part_is_new(&a->part, order);
 
     if (is_new)
         a->n_sent = 0;

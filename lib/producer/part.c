@@ -94,10 +94,19 @@ static void forget_trace(struct tp_part *p)
     p->is_stop_due = false;
 }
 
+/* Another stream of the same trace: we are somebody else to the service now, and what
+ * we had was the other's. */
+bool tp_part_is_new(const struct tp_part *p, const struct tp_order *order)
+{
+    return order->kind == TP_ORDER_PREPARE &&
+           (!is_same_trace(p, order) ||
+            (order->stream_no != 0 && order->stream_no != p->stream_no));
+}
+
 static void prepare(struct tp_part *p, const struct tp_order *order,
                     const struct tp_typeset *types)
 {
-    if (is_same_trace(p, order)) {
+    if (!tp_part_is_new(p, order)) {
         if (p->state == TP_PART_DONE)
             refuse(p, order, "it has recorded its part of this trace already");
         else

@@ -69,6 +69,10 @@ void tp_part_init(struct tp_part *p, struct tp_recorder *recorder, size_t limit_
 /* Release the batches. */
 void tp_part_fini(struct tp_part *p);
 
+/* Whether an order is the first of a trace, or of another stream of it: obeying it
+ * gives up what there is of the one before. */
+bool tp_part_is_new(const struct tp_part *p, const struct tp_order *order);
+
 /*
  * Do what the service says.
  *

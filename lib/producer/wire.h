@@ -102,15 +102,20 @@ const char *tp_order_name(enum tp_order_kind kind);
 int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
                          struct tp_err *err);
 
+/* What the service takes that producers register with: an older one refuses what came
+ * later. */
+enum tp_wire_age { TP_WIRE_NOW, TP_WIRE_NO_IDS, TP_WIRE_NO_PROCESS_KEYS };
+
 /*
  * Append the body that registers a producer.
  *
- * has_process  the service takes the key of the process; an older one refuses it.
+ * id  that it asks for; "" = none.
  *
  * Errors as tp_wire_write_report().
  */
-int tp_wire_write_producer(const struct tp_settings *s, bool has_process,
-                           struct tp_buf *out, struct tp_err *err);
+int tp_wire_write_producer(const struct tp_settings *s, const char *id,
+                           enum tp_wire_age age, struct tp_buf *out,
+                           struct tp_err *err);
 
 /* Append the body that registers n types of a job. Errors as tp_wire_write_report(). */
 int tp_wire_write_types(const char *job, const struct tp_type_spec *types, size_t n,

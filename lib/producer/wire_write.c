@@ -160,13 +160,15 @@ int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
     return tp_json_doc_end(&d);
 }
 
-int tp_wire_write_producer(const struct tp_settings *s, bool has_process,
-                           struct tp_buf *out, struct tp_err *err)
+int tp_wire_write_producer(const struct tp_settings *s, const char *id,
+                           enum tp_wire_age age, struct tp_buf *out, struct tp_err *err)
 {
     struct tp_json_doc d;
 
     tp_json_doc_init(&d, out, err);
     tp_json_doc_object(&d);
+    if (age == TP_WIRE_NOW)
+        put_text(&d, "id", id);
     put_text(&d, "job", s->job);
     put_text(&d, "name", s->name);
     put_text(&d, "kind", "native");
@@ -178,7 +180,7 @@ int tp_wire_write_producer(const struct tp_settings *s, bool has_process,
     tp_json_doc_member_i64(&d, "pid", s->pid);
     put_text(&d, "backend", s->backend);
     put_text(&d, "device", s->device);
-    if (has_process)
+    if (age != TP_WIRE_NO_PROCESS_KEYS)
         put_text(&d, "process", s->process);
     tp_json_doc_close(&d);
     return tp_json_doc_end(&d);

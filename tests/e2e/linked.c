@@ -18,6 +18,10 @@
  *     fork N       a child opens a client of its own, records N slices when a trace
  *                  wants it, and exits
  *     orphan N     a child records N slices with the parent's client, and exits
+ *     other open   open a second client by the same variables, as another library of
+ *                  the process does
+ *     other N      wait until it records, and record N slices with it, thread 200
+ *     other close  close it
  *     exit         exit(0) without tp_close()
  *
  * The end of the input ends it like exit does.
@@ -35,8 +39,10 @@
 #define LINE_BYTES 256
 #define MAX_THREADS 64
 #define MAIN_THREAD 100
+#define OTHER_THREAD 200
 
 static struct tp_client *client = &tp_client_off;
+static struct tp_client *other = &tp_client_off;
 static unsigned work = TP_TYPE_NONE;
 static unsigned pause_us = 1000;
 static atomic_bool is_ending;
@@ -67,27 +73,27 @@ static void *run(void *arg)
     return NULL;
 }
 
-static bool is_recording(void)
+static bool is_recording(struct tp_client *which)
 {
     struct tp_stats s;
 
-    tp_get_stats(client, &s, sizeof(s));
-    return s.is_recording && tp_enabled(client, work);
+    tp_get_stats(which, &s, sizeof(s));
+    return s.is_recording && tp_enabled(which, work);
 }
 
 /* What is recorded a little before the common start does not count. */
-static void wait_for_recording(long ms)
+static void wait_for_recording(struct tp_client *which, long ms)
 {
-    while (ms-- > 0 && !is_recording())
+    while (ms-- > 0 && !is_recording(which))
         pause_for(1000);
 }
 
-static void open_client(void)
+static void open_client(struct tp_client **out)
 {
     struct tp_err err = {0};
 
-    if (tp_open(NULL, &client, &err) != TP_OK ||
-        tp_register_type(client, "e2e", "WORK", TP_KIND_SLICE, NULL, &work, &err) !=
+    if (tp_open(NULL, out, &err) != TP_OK ||
+        tp_register_type(*out, "e2e", "WORK", TP_KIND_SLICE, NULL, &work, &err) !=
             TP_OK) {
         fprintf(stderr, "linked: %s\n", err.message);
         exit(2);
@@ -135,8 +141,8 @@ static void run_child(bool has_own_client, long n)
 {
     if (has_own_client) {
         take_new_stacks();
-        open_client();
-        wait_for_recording(20000);
+        open_client(&client);
+        wait_for_recording(client, 20000);
     }
     for (long i = 0; i < n; i++)
         record(MAIN_THREAD + 1, (uint64_t)i);
@@ -154,6 +160,25 @@ static void fork_child(bool has_own_client, long n)
         run_child(has_own_client, n);
     waitpid(child, &status, 0);
     printf("{\"pid\":%d,\"status\":%d}\n", (int)child, status);
+}
+
+static void use_other(const char *what)
+{
+    const long n = strtol(what, NULL, 10);
+
+    if (strcmp(what, "open") == 0) {
+        open_client(&other);
+    } else if (strcmp(what, "close") == 0) {
+        tp_close(other);
+        other = &tp_client_off;
+    } else {
+        wait_for_recording(other, 20000);
+        for (long i = 0; i < n; i++) {
+            TP_BEGIN(other, work, "slice", TP_INT("t", OTHER_THREAD), TP_INT("i", i));
+            TP_END(other, work);
+        }
+    }
+    printf("{\"n\":%ld}\n", n);
 }
 
 /* Slices that are over: of a type, and as long as told. */
@@ -199,7 +224,7 @@ static bool obey(const char *word, const char *rest)
         }
         printf("{\"step\":%llu}\n", (unsigned long long)step);
     } else if (strcmp(word, "wait") == 0) {
-        wait_for_recording(n);
+        wait_for_recording(client, n);
         print_stats();
     } else if (strcmp(word, "flush") == 0) {
         printf("{\"rc\":%d}\n", tp_flush(client, (uint32_t)n, NULL));
@@ -207,6 +232,8 @@ static bool obey(const char *word, const char *rest)
         print_stats();
     } else if (strcmp(word, "done") == 0) {
         record_done(rest);
+    } else if (strcmp(word, "other") == 0) {
+        use_other(rest);
     } else if (strcmp(word, "type") == 0) {
         register_type(rest);
     } else if (strcmp(word, "fork") == 0 || strcmp(word, "orphan") == 0) {
@@ -230,7 +257,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--pause-us") == 0)
             pause_us = (unsigned)strtoul(argv[i + 1], NULL, 10);
     }
-    open_client();
+    open_client(&client);
     for (int i = 0; i < n && i < MAX_THREADS; i++)
         if (pthread_create(&threads[i], NULL, run, (void *)(intptr_t)i) != 0)
             return 2;

@@ -45,6 +45,11 @@ static void test_wrong_fields_of_a_producer_are_named(void **state)
         const char *body, *type, *field;
     } cases[] = {
         {"{\"name\":[]}", "invalid-field", "name"},
+        {"{\"id\":7}", "invalid-field", "id"},
+        {"{\"id\":\"01m8pwgezv8xjyd24jtcnp309\"}", "invalid-field", "id"},
+        {"{\"id\":\"01m8pwgezv8xjyd24jtcnp309u\"}", "invalid-field", "id"},
+        {"{\"id\":\"81m8pwgezv8xjyd24jtcnp309p\"}", "invalid-field", "id"},
+        {"{\"id\":\"01M8PWGEZV8XJYD24JTCNP309P\"}", "invalid-field", "id"},
         {"{\"name\":\"w\",\"rank\":-1}", "invalid-field", "rank"},
         {"{\"name\":\"w\",\"rank\":2147483648}", "invalid-field", "rank"},
         {"{\"name\":\"w\",\"rank\":1.5}", "invalid-field", "rank"},

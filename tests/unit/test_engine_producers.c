@@ -384,6 +384,87 @@ static void test_registering_again_is_the_same_producer(void **state)
     assert_int_equal(r->recovery.producers, 1);
 }
 
+/* Register one that asks for an id; `got` is the one that it has. */
+static void ask_for_id(struct rig *r, const char *job, const char *id, int64_t rank,
+                       char *got)
+{
+    struct tp_producer_request request = {.job = rig_str(job),
+                                          .id = rig_str(id),
+                                          .kind = rig_str("native"),
+                                          .rank = rank,
+                                          .pid = 7};
+    struct tp_producer_list *list;
+
+    assert_int_equal(tp_engine_producer_register(r->engine, &request, r->now, &list,
+                                                 &r->problem, &r->err),
+                     TP_OK);
+    snprintf(got, TP_TRACE_ID_BYTES, "%s", list->items[0].id);
+    tp_producer_list_free(list);
+}
+
+#define ID_A "01m8pwgezv8xjyd24jtcnp309p"
+#define ID_B "7zzzzzzzzzzzzzzzzzzzzzzzzz" /* of a clock that is years ahead */
+
+static void test_one_that_asks_for_an_id_is_known_by_it(void **state)
+{
+    struct rig *r = *state;
+    char got[TP_TRACE_ID_BYTES], made[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < 2; i++) {
+        ask_for_id(r, "j", ID_A, 0, got);
+        assert_string_equal(got, ID_A);
+        ask_for_id(r, "j", ID_B, 0, got); /* the same in all but the id */
+        assert_string_equal(got, ID_B);
+        assert_int_equal(rig_restart(r), TP_OK);
+        assert_int_equal(r->recovery.producers, 2);
+    }
+    /* Somebody else's: another rank, another job. */
+    ask_for_id(r, "j", ID_A, 1, got);
+    assert_string_not_equal(got, ID_A);
+    ask_for_id(r, "k", ID_A, 0, got);
+    assert_string_not_equal(got, ID_A);
+    /* Ids of producers' clocks are not what ours go by. */
+    rig_producer(r, "j", "p0", 0, made);
+    assert_true(strcmp(made, ID_B) < 0);
+    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(ID_A), r->now,
+                                               &r->problem, &r->err),
+                     TP_OK);
+    ask_for_id(r, "j", ID_B, 0, got);
+    assert_string_equal(got, ID_B);
+}
+
+static void test_one_that_was_forgotten_goes_on_in_its_trace(void **state)
+{
+    struct rig *r = *state;
+    char got[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+    struct tp_trace_view *view;
+
+    ask_for_id(r, "j", ID_A, 0, got);
+    rig_sync(r, ID_A, NULL);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    reply = rig_sync(r, ID_A, NULL);
+    assert_int_equal(reply.commands[0].stream_no, 1);
+    rig_sync(r, ID_A, &reply);
+    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(ID_A), r->now,
+                                               &r->problem, &r->err),
+                     TP_OK);
+    /* Nobody else takes its place. */
+    ask_for_id(r, "j", ID_A, 5, got);
+    assert_string_not_equal(got, ID_A);
+    ask_for_id(r, "j", ID_A, 0, got);
+    assert_string_equal(got, ID_A);
+    reply = rig_sync(r, ID_A, NULL);
+    assert_int_equal(reply.commands[0].kind, TP_COMMAND_PREPARE);
+    assert_int_equal(reply.commands[0].stream_no, 1);
+    rig_sync(r, ID_A, &reply);
+    view = rig_view(r, id);
+    assert_int_equal(view->n_members, 2);
+    assert_string_equal(view->members[0].state, "recording");
+    assert_string_equal(view->members[0].reason, "");
+    tp_trace_view_free(view);
+}
+
 static void test_lists_of_producers_go_by_page(void **state)
 {
     struct rig *r = *state;
@@ -683,6 +764,8 @@ int main(void)
         engine_test(test_the_best_clock_exchange_counts),
         engine_test(test_a_restart_gives_the_same_commands_again),
         engine_test(test_registering_again_is_the_same_producer),
+        engine_test(test_one_that_asks_for_an_id_is_known_by_it),
+        engine_test(test_one_that_was_forgotten_goes_on_in_its_trace),
         engine_test(test_lists_of_producers_go_by_page),
         engine_test(test_what_is_posted_under_a_name_belongs_to_that_producer),
         engine_test(test_counts_by_type_add_up_and_outlive_a_restart),

@@ -229,25 +229,31 @@ static void test_who_disagrees_keeps_its_own_and_says_so(void **state)
     finish(&s);
 }
 
-static void test_without_a_kineto_process_nothing_is_joined(void **state)
+/* Two libraries in one process, and who has no part in it. */
+static void test_native_producers_of_one_key_are_one_process(void **state)
 {
     struct scene s;
-    struct tp_identity_view *a, *b, *http;
+    struct tp_identity_view *a, *b, *http, *apart, *keyless;
 
     (void)state;
-    begin(&s);
-    a = add(&s, "a", "native", "b/1/7/9", 7, 3);
-    b = add(&s, "b", "native", "b/1/7/9", 7, -1);
-    http = add(&s, "http", "http", "b/1/7/9", 7, -1);
-    tp_join_view(&s.view);
-    assert_int_equal(a->process_no + b->process_no, 0);
-    assert_int_equal(b->rank, -1);
-    add(&s, "k", "kineto", "b/1/7/9", 7, -1);
-    tp_join_view(&s.view);
-    assert_int_equal(b->rank, 3); /* two libraries in one process are one, too */
-    assert_int_not_equal(b->process_no, 0);
-    assert_int_equal(http->process_no, 0);
-    finish(&s);
+    for (int with_kineto = 0; with_kineto < 2; with_kineto++) {
+        begin(&s);
+        a = add(&s, "a", "native", "b/1/7/9", 7, 3);
+        b = add(&s, "b", "native", "b/1/7/9", 7, -1);
+        http = add(&s, "http", "http", "b/1/7/9", 7, -1);
+        apart = add(&s, "apart", "native", "b/1/7/10", 7, -1);
+        keyless = add(&s, "keyless", "native", "", 7, -1);
+        if (with_kineto)
+            add(&s, "k", "kineto", "b/1/7/9", 7, -1);
+        tp_join_view(&s.view);
+        assert_int_not_equal(a->process_no, 0);
+        assert_int_equal(a->process_no, b->process_no);
+        assert_int_equal(b->process_pid, 7);
+        assert_int_equal(b->rank, 3);
+        assert_string_equal(b->joined_with, "a");
+        assert_int_equal(http->process_no + apart->process_no + keyless->process_no, 0);
+        finish(&s);
+    }
 }
 
 static void test_no_memory_is_told_by_the_pool(void **state)
@@ -281,7 +287,7 @@ int main(void)
         cmocka_unit_test(test_a_liar_is_told_from_the_process_that_it_names),
         cmocka_unit_test(test_hosts_and_pids_that_are_not_known_say_nothing),
         cmocka_unit_test(test_who_disagrees_keeps_its_own_and_says_so),
-        cmocka_unit_test(test_without_a_kineto_process_nothing_is_joined),
+        cmocka_unit_test(test_native_producers_of_one_key_are_one_process),
         cmocka_unit_test(test_no_memory_is_told_by_the_pool),
     };
 

@@ -241,6 +241,32 @@ static void test_orders_of_other_traces_are_answered_and_harm_nothing(void **sta
     rig_fini(&rig);
 }
 
+/* A service that forgot us, and does not give us the id that we had. */
+static void test_another_stream_of_the_trace_begins_anew(void **state)
+{
+    const struct tp_order other = {.stream_no = 2};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    start(&rig, "t", NULL);
+    record(&rig, 5);
+    drain(&rig);
+    obey(&rig, TP_ORDER_PREPARE, "t", &other);
+    assert_acks(&rig, "prepare t");
+    assert_int_equal(rig.part.state, TP_PART_ARMED);
+    assert_int_equal(rig.part.stream_no, 2);
+    assert_null(rig.part.backlog.first);
+    obey(&rig, TP_ORDER_PREPARE, "t", &other);
+    assert_acks(&rig, "prepare t");
+    obey(&rig, TP_ORDER_START, "t", NULL);
+    tp_part_advance(&rig.part, tp_now());
+    record(&rig, 3);
+    drain(&rig);
+    assert_int_equal(rig.part.backlog.first->seq, 1);
+    rig_fini(&rig);
+}
+
 static void test_a_prepare_without_a_stream_is_refused(void **state)
 {
     struct tp_order none = {0};
@@ -568,6 +594,7 @@ int main(void)
         cmocka_unit_test(
             test_orders_that_come_again_are_acknowledged_and_not_done_again),
         cmocka_unit_test(test_orders_of_other_traces_are_answered_and_harm_nothing),
+        cmocka_unit_test(test_another_stream_of_the_trace_begins_anew),
         cmocka_unit_test(test_a_prepare_without_a_stream_is_refused),
         cmocka_unit_test(test_the_start_is_met_by_time_on_our_clock),
         cmocka_unit_test(test_steps_end_the_recording_where_the_step_began),

@@ -109,10 +109,14 @@ static void test_registrations_leave_out_what_is_not_known(void **state)
     struct tp_buf b = {0};
 
     (void)state;
-    assert_int_equal(tp_wire_write_producer(&s, false, &b, NULL), TP_OK);
+    assert_int_equal(tp_wire_write_producer(&s, "0a", TP_WIRE_NOW, &b, NULL), TP_OK);
+    assert_text(&b, "{\"id\":\"0a\",\"job\":\"j\",\"kind\":\"native\",\"rank\":0,"
+                    "\"host\":\"h\",\"pid\":12,\"process\":\"boot/ns/12/5\"}");
+    assert_int_equal(
+        tp_wire_write_producer(&s, "0a", TP_WIRE_NO_PROCESS_KEYS, &b, NULL), TP_OK);
     assert_text(&b, "{\"job\":\"j\",\"kind\":\"native\",\"rank\":0,\"host\":\"h\","
                     "\"pid\":12}");
-    assert_int_equal(tp_wire_write_producer(&s, true, &b, NULL), TP_OK);
+    assert_int_equal(tp_wire_write_producer(&s, "0a", TP_WIRE_NO_IDS, &b, NULL), TP_OK);
     assert_text(&b, "{\"job\":\"j\",\"kind\":\"native\",\"rank\":0,\"host\":\"h\","
                     "\"pid\":12,\"process\":\"boot/ns/12/5\"}");
     assert_int_equal(tp_wire_write_types("j", types, 2, &b, NULL), TP_OK);
