@@ -92,11 +92,13 @@ void tp_batch_begin(struct tp_batch_writer *b, const struct tp_registry *registr
     b->n_metas = 0;
     b->registry = registry;
     b->line = *line;
+    b->slice_ticks_max = (UINT64_MAX >> 1) / (line->mult | 1);
     b->pid = getpid();
     p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_ID, stream_no);
     p = tp_pb_put_u64(p, TP_PF_PACKET_SEQUENCE_FLAGS, TP_PF_SEQUENCE_NEEDS);
     p = tp_pb_put_tag(p, TP_PF_PACKET_TRACK_EVENT, TP_PB_BYTES);
     b->lead = tp_batch_snippet_of(lead, p);
+    tp_batch_open_at(b, UINT64_C(1) << 60); /* any does to begin with */
 }
 
 void tp_batch_set_thread(struct tp_batch_writer *b,

@@ -1,8 +1,9 @@
 /*
  * batch_events.c - records as packets.
  *
- * Slices and instants, which are nearly all, are written field by field in the order of
- * docs/stream-format.md; the few others by the encoder that the service uses.
+ * Slices and instants that batch_run.c has left, and slices of devices, are written
+ * field by field in the order of docs/stream-format.md; the few others by the encoder
+ * that the service uses.
  */
 #include <math.h>
 #include <traceplane/record.h>
@@ -48,7 +49,7 @@ static char *put_double(char *p, double v)
     return tp_pb_put_bytes(p, TP_PF_ARG_STRING, text, strlen(text));
 }
 
-static inline char *put_field_value(char *p, const uint64_t *w)
+char *tp_batch_put_value(char *p, const uint64_t *w)
 {
     struct tp_str text;
     double d;
@@ -76,16 +77,18 @@ static char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t
                         unsigned n)
 {
     for (unsigned i = 0; i < n; i++, w = tp_fields_next(w)) {
-        unsigned width =
-            !tp_fields_is_text(w) || tp_fields_text(w, TP_BATCH_TEXT_MAX).len < 100 ? 1
-                                                                                    : 2;
+        unsigned width = tp_fields_is_text(w) &&
+                                 tp_fields_text(w, TP_BATCH_TEXT_MAX).len >
+                                     TP_BATCH_SHORT_TEXT_MAX
+                             ? 2
+                             : 1;
         char *at;
 
         *p++ = (char)TP_PB_TAG(TP_PF_EVENT_ARGS, TP_PB_BYTES);
         at = p;
         p = tp_pb_put_u64(p + width, TP_PF_ARG_NAME_IID,
                           b->said[tp_batch_known(b, TP_RECORD_FIELD_KEY(*w))].key_iid);
-        p = put_field_value(p, w);
+        p = tp_batch_put_value(p, w);
         tp_pb_put_length(at, width, (size_t)(p - at) - width);
     }
     return p;

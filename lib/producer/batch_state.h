@@ -5,6 +5,7 @@
  *     batch.c         life, the table of what was said, room for a record
  *     batch_tracks.c  processes, threads, devices, counter series
  *     batch_events.c  records
+ *     batch_run.c     records, when all that they need was said
  *
  * What every event asks for is inline, and what a batch says once is not. Private to
  * batch; one thread at a time.
@@ -38,6 +39,17 @@ struct tp_batch_snippet {
     unsigned n;
 };
 
+/* A field with a text of up to so many bytes has a length of one byte. */
+#define TP_BATCH_SHORT_TEXT_MAX 99u
+
+/* What packets of one kind have in common while the upper bits of their times are the
+ * same; see batch_run.c. */
+struct tp_batch_opening {
+    char bytes[24];
+    unsigned n;
+    unsigned at_event; /* its length is before it, two bytes */
+};
+
 struct tp_batch_writer {
     uint32_t number; /* of this batch; from 1 */
     uint32_t stream_no;
@@ -48,12 +60,15 @@ struct tp_batch_writer {
     uint32_t last_own_text;                   /* the largest of them */
     const struct tp_registry *registry;
     struct tp_ticks_line line;
+    uint64_t slice_ticks_max; /* their product with line.mult has 63 bits */
     int64_t pid;
     struct tp_batch_thread thread;
     bool is_thread_said;
     uint64_t thread_uuid;
     struct tp_batch_snippet thread_track; /* track_uuid of the thread in an event */
     struct tp_batch_snippet lead;         /* sequence id, flags and tag of the event */
+    uint64_t opening_ns;                  /* the first time that the openings are for */
+    struct tp_batch_opening openings[2];  /* of an instant, of a slice */
     struct tp_batch_said *said;           /* by number of the text; 0 to n_said - 1 */
     uint32_t n_said;
     uint32_t type_batch[256];
@@ -131,6 +146,13 @@ static inline uint32_t tp_batch_say_type(struct tp_batch_writer *b, char **p,
     }
     return type + 1;
 }
+
+/* Write the value of a field: up to TP_BATCH_TEXT_MAX bytes of text, and sixteen. */
+char *tp_batch_put_value(char *p, const uint64_t *w);
+
+/* Have the openings for the time ns. Returns false, and nothing has changed, when that
+ * is before 1972 or after 2262. */
+bool tp_batch_open_at(struct tp_batch_writer *b, uint64_t ns);
 
 /* Describe the process of the thread at hand, and the thread. These write what was not
  * yet said in the batch, and return the end of it. */
