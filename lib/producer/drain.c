@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/pb.h"
 #include "producer/batch.h"
+#include "producer/batch_run.h"
 #include "producer/recorder_state.h"
 
 #define BATCH_BYTES_DEFAULT ((size_t)1 << 20)
@@ -23,13 +24,9 @@
 /* One batch in the making. */
 struct drain {
     struct tp_recorder *r;
-    struct tp_drain_result *result;
     uint64_t session;
-    uint64_t start_ticks, stop_ticks; /* the window */
-    uint64_t start_ns, stop_ns;
-    uint64_t min_ticks; /* of a slice */
-    char *p;
-    char *end;
+    uint64_t start_ns, stop_ns; /* the window */
+    struct tp_batch_run run;    /* has it in ticks; the batch and its counts */
     struct tp_err *err;
     int rc; /* TP_ENOMEM ended it */
     bool is_full;
@@ -50,14 +47,14 @@ static inline bool is_inside(const struct drain *d, const uint64_t *record)
 {
     if (has_own_time(record))
         return record[1] >= d->start_ns && record[1] <= d->stop_ns;
-    return record[1] >= d->start_ticks && record[1] <= d->stop_ticks;
+    return record[1] >= d->run.start_ticks && record[1] <= d->run.stop_ticks;
 }
 
 static inline bool is_short(const struct drain *d, const uint64_t *record)
 {
     unsigned kind = TP_RECORD_KIND(record[0]);
 
-    return (kind == TP_RECORD_SLICE && record[2] < d->min_ticks) ||
+    return (kind == TP_RECORD_SLICE && record[2] < d->run.min_ticks) ||
            (kind == TP_RECORD_COMPLETE && record[2] < d->r->min_duration_ns);
 }
 
@@ -99,20 +96,20 @@ static bool take_record(struct drain *d, const uint64_t *record)
     d->rc = tp_batch_prepare(r->batch, record, &room, d->err);
     if (d->rc != TP_OK)
         return false;
-    d->is_full = room > (size_t)(d->end - d->p);
+    d->is_full = room > (size_t)(d->run.end - d->run.p);
     if (d->is_full)
         return false;
-    r->emitted[type]++;
-    p = tp_batch_put(r->batch, d->p, record);
-    if (p == d->p) {
+    p = tp_batch_put(r->batch, d->run.p, record);
+    if (p == d->run.p) {
+        r->emitted[type]++;
         r->charged[TP_DROP_MALFORMED][type]++;
         return true;
     }
-    d->p = p;
-    if (d->result->n_events == 0)
+    d->run.p = p;
+    if (d->run.n_events == 0)
         note_first(r, record);
-    d->result->n_events++;
-    d->result->by_type[type]++;
+    d->run.n_events++;
+    d->run.by_type[type]++;
     return true;
 }
 
@@ -132,6 +129,45 @@ static void take_mark(struct drain *d, struct tp_ring *g, const uint64_t *record
         tp_batch_set_thread(d->r->batch, &thread);
 }
 
+/*
+ * Take the records at `tail` that are for the fast lane. Returns the tail behind them.
+ *
+ * The first event of a batch goes the general way, and records of other kinds are
+ * spared the attempt. A run ends where the ring does, and where a blocked thread is to
+ * be given room.
+ */
+static uint64_t take_run(struct drain *d, const struct tp_ring *g, uint64_t tail,
+                         uint64_t head)
+{
+    const uint64_t *from = g->words + (tail & g->mask);
+    unsigned kind = TP_RECORD_KIND(*from);
+    uint64_t n = g->mask + 1 - (tail & g->mask);
+    const uint64_t *next;
+
+    if ((kind != TP_RECORD_SLICE && kind != TP_RECORD_INSTANT) ||
+        g->told_session != d->session || d->run.n_events == 0)
+        return tail;
+    if (n > head - tail)
+        n = head - tail;
+    if (n > GIVE_BACK_WORDS)
+        n = GIVE_BACK_WORDS;
+    next = tp_batch_put_run(d->r->batch, &d->run, from, from + n);
+    return tp_ring_after(g, tail, (unsigned)(next - from));
+}
+
+/* Take the record at *tail, whatever it is. Returns false when it must stay. */
+static bool take_one(struct drain *d, struct tp_ring *g, uint64_t *tail)
+{
+    const uint64_t *record = g->words + (*tail & g->mask);
+
+    if (TP_RECORD_KIND(record[0]) == TP_RECORD_MARK)
+        take_mark(d, g, record);
+    else if (g->told_session == d->session && !take_record(d, record))
+        return false;
+    *tail = tp_ring_after(g, *tail, TP_RECORD_WORDS(record[0]));
+    return true;
+}
+
 /* Take what is in a ring. Returns whether that was all. */
 static bool take_ring(struct drain *d, struct tp_ring *g)
 {
@@ -142,13 +178,9 @@ static bool take_ring(struct drain *d, struct tp_ring *g)
 
     tp_batch_set_thread(d->r->batch, &thread);
     while (tail != head) {
-        const uint64_t *record = g->words + (tail & g->mask);
-
-        if (TP_RECORD_KIND(record[0]) == TP_RECORD_MARK)
-            take_mark(d, g, record);
-        else if (g->told_session == d->session && !take_record(d, record))
+        tail = take_run(d, g, tail, head);
+        if (tail != head && !take_one(d, g, &tail))
             break;
-        tail = tp_ring_after(g, tail, TP_RECORD_WORDS(record[0]));
         if (tail - given > GIVE_BACK_WORDS) {
             atomic_store_explicit(&g->tail, tail, memory_order_release);
             given = tail;
@@ -252,23 +284,25 @@ static void set_window(struct drain *d)
 
     d->start_ns = atomic_load_explicit(&r->start_ns, memory_order_relaxed);
     d->stop_ns = atomic_load_explicit(&r->stop_ns, memory_order_relaxed);
-    d->start_ticks = d->start_ns == UINT64_MAX ? UINT64_MAX
-                                               : tp_ticks_at(line, d->start_ns);
-    d->stop_ticks = d->stop_ns == UINT64_MAX ? UINT64_MAX
-                                             : tp_ticks_at(line, d->stop_ns);
-    d->min_ticks = r->min_duration_ns == 0
-                       ? 0
-                       : tp_ticks_at(line, line->ns + r->min_duration_ns) - line->ticks;
+    d->run.start_ticks = d->start_ns == UINT64_MAX ? UINT64_MAX
+                                                   : tp_ticks_at(line, d->start_ns);
+    d->run.stop_ticks = d->stop_ns == UINT64_MAX ? UINT64_MAX
+                                                 : tp_ticks_at(line, d->stop_ns);
+    d->run.min_ticks = r->min_duration_ns == 0
+                           ? 0
+                           : tp_ticks_at(line, line->ns + r->min_duration_ns) -
+                                 line->ticks;
 }
 
-/* Names are events of no type. */
-static void count_names(struct tp_recorder *r, struct tp_drain_result *found)
+/* Count what went into the batch. Names are events of no type. */
+static void count(const struct drain *d, struct tp_drain_result *found)
 {
-    uint32_t n = tp_batch_names(r->batch);
+    uint32_t n_names = tp_batch_names(d->r->batch);
 
-    found->n_events += n;
-    found->by_type[TP_TYPE_NONE] += n;
-    r->emitted[TP_TYPE_NONE] += n;
+    found->n_events = d->run.n_events + n_names;
+    found->by_type[TP_TYPE_NONE] += n_names;
+    for (unsigned type = 0; type < 256; type++)
+        d->r->emitted[type] += found->by_type[type];
 }
 
 int tp_recorder_drain(struct tp_recorder *r, const struct tp_drain_opts *opts,
@@ -277,7 +311,7 @@ int tp_recorder_drain(struct tp_recorder *r, const struct tp_drain_opts *opts,
 {
     size_t max_bytes = opts->max_bytes != 0 ? opts->max_bytes : BATCH_BYTES_DEFAULT;
     struct tp_drain_result found = {0};
-    struct drain d = {.r = r, .result = &found, .err = err};
+    struct drain d = {.r = r, .err = err, .run = {.by_type = found.by_type}};
     struct tp_native_head head = {.stream_no = opts->stream_no,
                                   .has_clock = opts->has_clock,
                                   .clock = opts->clock};
@@ -288,20 +322,20 @@ int tp_recorder_drain(struct tp_recorder *r, const struct tp_drain_opts *opts,
     if (rc != TP_OK)
         return rc;
     d.session = atomic_load_explicit(&r->session, memory_order_relaxed);
-    d.p = out->data + out->len + TP_NATIVE_HEAD_BYTES;
-    d.end = out->data + out->len + max_bytes;
+    d.run.p = out->data + out->len + TP_NATIVE_HEAD_BYTES;
+    d.run.end = out->data + out->len + max_bytes;
     set_window(&d);
     tp_batch_begin(r->batch, r->registry, &r->line, opts->stream_no);
     atomic_store_explicit(&r->is_woken, 0, memory_order_relaxed);
     take_rings(&d, opts->is_last);
-    if (found.n_events == 0 && d.rc != TP_OK)
+    if (d.run.n_events == 0 && d.rc != TP_OK)
         return d.rc;
-    count_names(r, &found);
+    count(&d, &found);
     found.has_more = d.is_full || d.rc != TP_OK;
     head.n_events = found.n_events;
     if (found.n_events != 0) {
         tp_native_head_put(out->data + out->len, &head);
-        out->len = (size_t)(d.p - out->data);
+        out->len = (size_t)(d.run.p - out->data);
     }
     *result = found;
     return TP_OK;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "producer/ring.h"
 #include "support/blob_mem.h"
 #include "support/fault.h"
 #include "support/recorder_rig.h"
@@ -490,6 +491,35 @@ static void test_records_wrap_at_every_place(void **state)
     recorder_rig_fini(&rig);
 }
 
+/* Behind the ring lies what an earlier lap left there, which may look like a record. */
+static void test_nothing_is_taken_from_behind_the_ring(void **state)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = SMALL_RING};
+    struct recorder_rig rig = {0};
+    const struct tp_ring *g;
+    uint64_t n = 2;
+
+    (void)state;
+    recorder_rig_init(&rig, &opts);
+    recorder_rig_start(&rig);
+    TP_INSTANT(rig.client, rig.kernel, "x", TP_INT("i", 1));
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    g = tp_ring_here;
+    memcpy(g->words + g->mask + 1, g->words + ((g->head - 2) & g->mask), 16);
+    if (g->head % 2 != 0) { /* so that a record ends where the ring does */
+        TP_INSTANT(rig.client, rig.kernel, "x", TP_INT("i", 1));
+        n++;
+    }
+    for (; n < 1200; n++) {
+        TP_INSTANT(rig.client, rig.kernel, "x");
+        if (n == 600)
+            recorder_rig_drain(&rig);
+    }
+    recorder_rig_conserved(&rig, NULL);
+    assert_int_equal(rig.n_drained, n);
+    recorder_rig_fini(&rig);
+}
+
 static int n_wakes;
 
 static void count_wake(void *arg)
@@ -674,6 +704,7 @@ int main(void)
         cmocka_unit_test(test_ring_that_is_full_to_its_last_words_keeps_its_oldest),
         cmocka_unit_test(test_a_slice_that_finds_no_room_is_dropped_as_a_whole),
         cmocka_unit_test(test_records_wrap_at_every_place),
+        cmocka_unit_test(test_nothing_is_taken_from_behind_the_ring),
         cmocka_unit_test(test_blocking_waits_no_longer_than_its_bound),
         cmocka_unit_test(test_events_that_are_too_large_are_counted),
         cmocka_unit_test(test_slices_nested_too_deep_are_counted),
