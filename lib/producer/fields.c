@@ -31,7 +31,7 @@ static uint64_t *put_copy(uint64_t *p, const struct tp_field *f)
 {
     uint32_t bytes = copied_bytes(f);
 
-    *p++ = TP_RECORD_FIELD(tp_fields_key(f), TP_FIELD_COPY, bytes / 8 + 1);
+    *p++ = tp_fields_first(f) | TP_RECORD_FIELD(0, 0, bytes / 8 + 1);
     p[bytes / 8] = 0;
     if (bytes > 0)
         memcpy(p, f->value.s, bytes);
@@ -43,7 +43,8 @@ void tp_fields_put(uint64_t *p, struct tp_fields fields)
     for (size_t i = 0; i < fields.n; i++) {
         const struct tp_field *f = &fields.items[i];
 
-        p = f->kind == TP_FIELD_COPY ? put_copy(p, f) : tp_fields_put_one(p, f);
+        p = f->kind == TP_FIELD_COPY ? put_copy(p, f)
+                                     : tp_fields_put_plain(p, (struct tp_fields){f, 1});
     }
 }
 

@@ -21,34 +21,39 @@
 
 /* The thread's side. */
 
-/* A number that tp_intern() never gives is as good as that of "". */
-static inline uint32_t tp_fields_key(const struct tp_field *f)
-{
-    return f->key <= TP_RECORD_FIELD_KEY(UINT32_MAX) ? f->key : 0;
-}
-
 /* Whether a field takes one word: a whole number that is still itself without 28 of its
- * bits. */
+ * bits, under a key that there may be. One comparison, for it is nearly always so. */
 static inline bool tp_fields_is_small(const struct tp_field *f)
 {
-    return f->kind == TP_FIELD_INT &&
-           TP_RECORD_SMALL_VALUE((uint64_t)f->value.i << 28) == f->value.i;
+    const uint64_t v = (uint64_t)f->value.i;
+    const uint64_t lost = (uint64_t)TP_RECORD_SMALL_VALUE(v << 28) ^ v;
+
+    return (f->key >> 20 | (f->kind ^ TP_FIELD_INT) | lost) == 0;
 }
 
-/* Write a field that is not copied and return its end, one or two words on. */
-static inline uint64_t *tp_fields_put_one(uint64_t *p, const struct tp_field *f)
+/* The word of one that is small. */
+static inline uint64_t tp_fields_small(const struct tp_field *f)
 {
-    uint32_t key = tp_fields_key(f);
+    return TP_RECORD_FIELD(f->key, TP_RECORD_FIELD_SMALL, f->value.i);
+}
 
-    if (__builtin_expect(tp_fields_is_small(f), 1)) {
-        *p = TP_RECORD_FIELD(key, TP_RECORD_FIELD_SMALL, f->value.i);
-        return p + 1;
-    }
-    /* A kind that there is not must not read as one that has another length. */
-    p[0] = TP_RECORD_FIELD(
-        key, f->kind < TP_RECORD_FIELD_SMALL ? f->kind : TP_RECORD_FIELD_NONE, 0);
-    memcpy(p + 1, &f->value, sizeof(*p));
-    return p + 2;
+/* The words of one that is neither small nor copied. A key that tp_intern() never gives
+ * is as good as that of "", and a kind that there is not must not read as one that has
+ * another length. */
+static inline uint64_t tp_fields_first(const struct tp_field *f)
+{
+    return TP_RECORD_FIELD(f->key <= TP_RECORD_FIELD_KEY(UINT32_MAX) ? f->key : 0,
+                           f->kind < TP_RECORD_FIELD_SMALL ? f->kind
+                                                           : TP_RECORD_FIELD_NONE,
+                           0);
+}
+
+static inline uint64_t tp_fields_second(const struct tp_field *f)
+{
+    uint64_t value;
+
+    memcpy(&value, &f->value, sizeof(value));
+    return value;
 }
 
 /*
@@ -64,9 +69,14 @@ static inline uint64_t *tp_fields_put_plain(uint64_t *p, struct tp_fields fields
     for (size_t i = 0; i < fields.n; i++) {
         const struct tp_field *f = &fields.items[i];
 
+        if (__builtin_expect(tp_fields_is_small(f), 1)) {
+            *p++ = tp_fields_small(f);
+            continue;
+        }
         if (TP_RARE(f->kind == TP_FIELD_COPY))
             return NULL;
-        p = tp_fields_put_one(p, f);
+        *p++ = tp_fields_first(f);
+        *p++ = tp_fields_second(f);
     }
     return p;
 }

@@ -88,59 +88,57 @@ static TP_RARELY bool put_whole(struct tp_client *client, uint64_t header,
     return true;
 }
 
-static TP_RARELY void instant_whole(struct tp_client *client, unsigned type,
-                                    uint32_t name, struct tp_fields fields)
+static TP_RARELY void instant_whole(struct tp_client *client, uint64_t header,
+                                    struct tp_fields fields)
 {
     struct place place;
 
-    if (put_whole(client, TP_RECORD_HEADER(TP_RECORD_INSTANT, type, 0, 0, name), 2,
-                  fields, &place)) {
+    if (put_whole(client, header, 2, fields, &place)) {
         place.words[1] = tp_ticks_now();
         tp_room_commit(place.ring, place.after);
     }
 }
 
-static TP_ALWAYS void instant(struct tp_client *client, unsigned type, uint32_t name,
+static TP_ALWAYS void instant(struct tp_client *client, uint64_t header,
                               struct tp_fields fields)
 {
     struct place place;
 
-    if (tp_ticks_are_at_hand() &&
-        put_usual(client, TP_RECORD_HEADER(TP_RECORD_INSTANT, type, 0, 0, name), 2,
-                  fields, &place)) {
+    if (tp_ticks_are_at_hand() && put_usual(client, header, 2, fields, &place)) {
         place.words[1] = tp_ticks_at_hand();
         tp_room_commit(place.ring, place.after);
     } else {
-        instant_whole(client, type, name, fields);
+        instant_whole(client, header, fields);
     }
 }
 
 /* Of one field nothing is to be remembered while it is written. */
-static TP_APART void instant_with_one(struct tp_client *client, unsigned type,
-                                      uint32_t name, const struct tp_field *field)
+static TP_APART void instant_with_one(struct tp_client *client, uint64_t header,
+                                      const struct tp_field *field)
 {
-    instant(client, type, name, (struct tp_fields){field, 1});
+    instant(client, header, (struct tp_fields){field, 1});
 }
 
-static TP_APART void instant_with_fields(struct tp_client *client, unsigned type,
-                                         uint32_t name, struct tp_fields fields)
+static TP_APART void instant_with_fields(struct tp_client *client, uint64_t header,
+                                         struct tp_fields fields)
 {
-    instant(client, type, name, fields);
+    instant(client, header, fields);
 }
 
 void tp_instant(struct tp_client *client, unsigned type, uint32_t name,
                 struct tp_fields fields)
 {
+    const uint64_t header = TP_RECORD_HEADER(TP_RECORD_INSTANT, type, 0, 0, name);
     const struct tp_fields none = {NULL, 0};
 
     if (!tp_enabled(client, type))
         return;
     if (fields.n == 0)
-        instant(client, type, name, none);
+        instant(client, header, none);
     else if (fields.n == 1)
-        instant_with_one(client, type, name, fields.items);
+        instant_with_one(client, header, fields.items);
     else
-        instant_with_fields(client, type, name, fields);
+        instant_with_fields(client, header, fields);
 }
 
 /* A record of a header and up to three words, without fields. The third has bit 63 when
@@ -192,14 +190,13 @@ static TP_ALWAYS void put_interval(uint64_t *p, const struct tp_interval *when)
     p[3] = when->track;
 }
 
-static TP_RARELY void complete_whole(struct tp_client *client, unsigned type,
-                                     uint32_t name, const struct tp_interval *when,
+static TP_RARELY void complete_whole(struct tp_client *client, uint64_t header,
+                                     const struct tp_interval *when,
                                      struct tp_fields fields)
 {
     struct place place;
 
-    if (put_whole(client, TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, 0, 0, name), 4,
-                  fields, &place)) {
+    if (put_whole(client, header, 4, fields, &place)) {
         put_interval(place.words, when);
         tp_room_commit(place.ring, place.after);
     }
@@ -208,16 +205,16 @@ static TP_RARELY void complete_whole(struct tp_client *client, unsigned type,
 void tp_complete(struct tp_client *client, unsigned type, uint32_t name,
                  const struct tp_interval *when, struct tp_fields fields)
 {
+    const uint64_t header = TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, 0, 0, name);
     struct place place;
 
     if (!tp_enabled(client, type))
         return;
-    if (put_usual(client, TP_RECORD_HEADER(TP_RECORD_COMPLETE, type, 0, 0, name), 4,
-                  fields, &place)) {
+    if (put_usual(client, header, 4, fields, &place)) {
         put_interval(place.words, when);
         tp_room_commit(place.ring, place.after);
     } else {
-        complete_whole(client, type, name, when, fields);
+        complete_whole(client, header, when, fields);
     }
 }
 

@@ -36,15 +36,17 @@ static inline void put_open(uint64_t *to, uint64_t v)
 static inline uint64_t *put_open_plain(uint64_t *to, struct tp_fields fields)
 {
     for (size_t i = 0; i < fields.n; i++) {
-        uint64_t words[2];
-        uint64_t *end;
+        const struct tp_field *f = &fields.items[i];
 
-        if (TP_RARE(fields.items[i].kind == TP_FIELD_COPY))
+        if (__builtin_expect(tp_fields_is_small(f), 1)) {
+            put_open(to++, tp_fields_small(f));
+            continue;
+        }
+        if (TP_RARE(f->kind == TP_FIELD_COPY))
             return NULL;
-        end = tp_fields_put_one(words, &fields.items[i]);
-        put_open(to++, words[0]);
-        if (end == words + 2)
-            put_open(to++, words[1]);
+        put_open(to, tp_fields_first(f));
+        put_open(to + 1, tp_fields_second(f));
+        to += 2;
     }
     return to;
 }
@@ -77,16 +79,16 @@ static TP_ALWAYS void push(struct tp_ring *g, uint64_t *open, uint64_t header,
 
     g->top = top + n;
     g->starts[n_open & 0xffff] = (uint16_t)top;
-    put_open(open, header | TP_RECORD_HEADER(TP_RECORD_SLICE, 0, 0, n, 0));
+    put_open(open, header);
     put_open(open + 1, now);
     atomic_store_explicit(&g->n_open, n_open + 1, memory_order_release);
 }
 
-static TP_RARELY void begin_whole(struct tp_client *client, unsigned type,
-                                  uint32_t name, struct tp_fields fields)
+static TP_RARELY void begin_whole(struct tp_client *client, uint64_t header,
+                                  struct tp_fields fields)
 {
     struct tp_recorder *r = (struct tp_recorder *)client;
-    struct tp_ring *g = tp_room_ring(r, type & 255);
+    struct tp_ring *g = tp_room_ring(r, TP_RECORD_TYPE(header));
     unsigned n = tp_fields_words(fields);
     uint64_t *open;
 
@@ -96,19 +98,21 @@ static TP_RARELY void begin_whole(struct tp_client *client, unsigned type,
     if ((atomic_load_explicit(&g->n_open, memory_order_relaxed) & 0xffff) ==
             TP_RING_DEPTH_MAX ||
         n == TP_FIELDS_TOO_LARGE || g->top + n + 3 > STACK_WORDS) {
-        begin_over(r, g, type & 255);
+        begin_over(r, g, TP_RECORD_TYPE(header));
         return;
     }
     put_open_fields(open + 3, fields, n);
-    push(g, open, TP_RECORD_HEADER(0, type, fields.n, 0, name), n + 3, tp_ticks_now());
+    push(g, open, header | TP_RECORD_HEADER(0, 0, fields.n, n + 3, 0), n + 3,
+         tp_ticks_now());
 }
 
-static TP_ALWAYS void begin(struct tp_client *client, unsigned type, uint32_t name,
+static TP_ALWAYS void begin(struct tp_client *client, uint64_t header,
                             struct tp_fields fields)
 {
     struct tp_ring *g = tp_ring_here;
     uint64_t *open;
     uint64_t *end;
+    unsigned n;
 
     if (!tp_room_is_here(g, (struct tp_recorder *)client) ||
         TP_RARE(fields.n > TP_FIELDS_MAX || g->top > TOP_AT_HAND) ||
@@ -118,39 +122,41 @@ static TP_ALWAYS void begin(struct tp_client *client, unsigned type, uint32_t na
     end = put_open_plain(open + 3, fields);
     if (TP_RARE(end == NULL))
         goto whole;
-    push(g, open, TP_RECORD_HEADER(0, type, fields.n, 0, name), (unsigned)(end - open),
+    n = (unsigned)(end - open);
+    push(g, open, header | TP_RECORD_HEADER(0, 0, fields.n, n, 0), n,
          tp_ticks_at_hand());
     return;
 whole:
-    begin_whole(client, type, name, fields);
+    begin_whole(client, header, fields);
 }
 
 /* Of one field nothing is to be remembered while it is written. */
-static TP_APART void begin_with_one(struct tp_client *client, unsigned type,
-                                    uint32_t name, const struct tp_field *field)
+static TP_APART void begin_with_one(struct tp_client *client, uint64_t header,
+                                    const struct tp_field *field)
 {
-    begin(client, type, name, (struct tp_fields){field, 1});
+    begin(client, header, (struct tp_fields){field, 1});
 }
 
-static TP_APART void begin_with_fields(struct tp_client *client, unsigned type,
-                                       uint32_t name, struct tp_fields fields)
+static TP_APART void begin_with_fields(struct tp_client *client, uint64_t header,
+                                       struct tp_fields fields)
 {
-    begin(client, type, name, fields);
+    begin(client, header, fields);
 }
 
 void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
               struct tp_fields fields)
 {
+    const uint64_t header = TP_RECORD_HEADER(TP_RECORD_SLICE, type, 0, 0, name);
     const struct tp_fields none = {NULL, 0};
 
     if (!tp_enabled(client, type))
         return;
     if (fields.n == 0)
-        begin(client, type, name, none);
+        begin(client, header, none);
     else if (fields.n == 1)
-        begin_with_one(client, type, name, fields.items);
+        begin_with_one(client, header, fields.items);
     else
-        begin_with_fields(client, type, name, fields);
+        begin_with_fields(client, header, fields);
 }
 
 void tp_add(struct tp_client *client, unsigned type, struct tp_fields fields)

@@ -198,6 +198,27 @@ static void test_kinds_and_keys_that_there_are_not_spoil_no_event(void **state)
     }
 }
 
+static void test_a_key_that_there_is_not_is_that_of_no_text(void **state)
+{
+    const struct tp_field wrong[] = {
+        {0xfff00000u | tp_intern("b"), TP_FIELD_INT, {.i = 7}},
+        {tp_intern("c"), TP_FIELD_INT, {.i = -1}},
+        {1u << 20 | tp_intern("b"), TP_FIELD_BOOL, {.i = 1}},
+        {tp_intern("d"), TP_FIELD_INT, {.i = INT64_MAX}}};
+    struct recorder_rig rig = {0};
+
+    (void)state;
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    tp_instant(rig.client, rig.kernel, tp_intern("mark"), (struct tp_fields){wrong, 4});
+    tp_begin(rig.client, rig.kernel, tp_intern("op"), (struct tp_fields){wrong, 4});
+    tp_end(rig.client, rig.kernel);
+    recorder_rig_expect(
+        &rig, "i ascend.KERNEL mark -/- 0 =7 c=-1 =true d=9223372036854775807\n"
+              "X ascend.KERNEL op -/- 0+0 =7 c=-1 =true d=9223372036854775807\n");
+    recorder_rig_fini(&rig);
+}
+
 /* What other readers of a raw log need: type 2, and not ours alone. */
 static void test_each_slice_has_its_end_in_the_log(void **state)
 {
@@ -693,6 +714,7 @@ int main(void)
         cmocka_unit_test(test_flows_and_asynchronous_events_keep_their_ids),
         cmocka_unit_test(test_whole_numbers_of_every_size_are_kept_exactly),
         cmocka_unit_test(test_kinds_and_keys_that_there_are_not_spoil_no_event),
+        cmocka_unit_test(test_a_key_that_there_is_not_is_that_of_no_text),
         cmocka_unit_test(test_each_slice_has_its_end_in_the_log),
         cmocka_unit_test(test_nothing_is_evaluated_or_recorded_while_off),
         cmocka_unit_test(test_an_end_closes_what_was_left_open_above),
