@@ -1,9 +1,8 @@
 // The service goes away and comes back, with and without warning, while eight programs record.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import test from 'node:test';
 import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
-import { Server, pick, temporaryFolder } from './lib/server.mjs';
+import { Server, dataFolder, pick } from './lib/server.mjs';
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 
@@ -21,8 +20,7 @@ async function restart(t, server, dataDir, isKilled) {
 
 for (const isKilled of [false, true]) {
   test(`a service that is ${isKilled ? 'killed' : 'stopped'} and started again records on: nothing is lost or doubled`, async (t) => {
-    const dataDir = temporaryFolder();
-    t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+    const dataDir = dataFolder(t);
     let server = await Server.start({ dataDir });
     t.after(() => server.hasExited || server.kill());
     const all = [];
@@ -54,8 +52,7 @@ for (const isKilled of [false, true]) {
 }
 
 test('who joined a trace just before the service was killed writes to the same stream afterwards', async (t) => {
-  const dataDir = temporaryFolder();
-  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = dataFolder(t);
   let server = await Server.start({ dataDir });
   t.after(() => server.hasExited || server.kill());
   const first = await startLinked(t, server, { rank: 0, args: ['--threads', '0'] });
@@ -74,8 +71,7 @@ test('who joined a trace just before the service was killed writes to the same s
 });
 
 test('who ended just before the service was killed is not waited for', async (t) => {
-  const dataDir = temporaryFolder();
-  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = dataFolder(t);
   let server = await Server.start({ dataDir });
   t.after(() => server.hasExited || server.kill());
   const all = [];
@@ -95,8 +91,7 @@ test('who ended just before the service was killed is not waited for', async (t)
 });
 
 test('a service that stays away costs a bounded memory, and what is lost is counted', async (t) => {
-  const dataDir = temporaryFolder();
-  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = dataFolder(t);
   const server = await Server.start({ dataDir });
   t.after(() => server.hasExited || server.kill());
   const p = await startLinked(t, server, { rank: 0, args: ['--threads', '1', '--pause-us', '0'], env: { TRACEPLANE_BACKLOG_BYTES: '1M', TRACEPLANE_RINGS_BYTES_MAX: '4M' } });

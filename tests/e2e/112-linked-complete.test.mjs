@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import test from 'node:test';
 import { checkConservation } from './lib/conserved.mjs';
 import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
-import { Server, temporaryFolder } from './lib/server.mjs';
+import { Server, dataFolder } from './lib/server.mjs';
 
 const SLICES = 20000, RANKS = 3;
 
@@ -40,8 +40,7 @@ const told = ({ version, bytes, counts, streams, ...rest }) => ({
 });
 
 test('a service that is killed at complete comes back with all of it', async (t) => {
-  const dataDir = temporaryFolder();
-  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = dataFolder(t);
   let server = await Server.start({ dataDir });
   t.after(() => server.hasExited || server.kill());
   const { id, view: before, all } = await record(t, server);
@@ -72,8 +71,7 @@ test('downloads at complete are what they are ever after, and nothing that is to
 });
 
 test('a delete at complete leaves nothing', async (t) => {
-  const dataDir = temporaryFolder();
-  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = dataFolder(t);
   const server = await Server.start({ dataDir });
   t.after(() => server.hasExited || server.kill());
   const { id } = await record(t, server);

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import test from 'node:test';
 import { eventsOf, slice } from './lib/events.mjs';
 import { Random, seedOf } from './lib/random.mjs';
-import { Server, pick, temporaryFolder } from './lib/server.mjs';
+import { Server, dataFolder, pick } from './lib/server.mjs';
 
 const ROUNDS = Number(process.env.TRACEPLANE_KILLS || pick(60, 12)), JOBS = 3;
 
@@ -151,8 +151,7 @@ async function verify(server, ledger, random, nOld) {
 }
 
 test(`a service that is killed ${ROUNDS} times keeps its word`, async (t) => {
-  const random = new Random(seedOf(t)), ledger = new Ledger(), dataDir = temporaryFolder();
-  t.after(() => fs.rmSync(dataDir, { recursive: true, force: true }));
+  const random = new Random(seedOf(t)), ledger = new Ledger(), dataDir = dataFolder(t);
   const args = ['--max-streams-per-trace', '65535'];
   let inRecovery = 0;
   for (let round = 0; round < ROUNDS; round++) {

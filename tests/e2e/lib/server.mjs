@@ -19,10 +19,20 @@ const START_MS = 30000;
 const STOP_MS = 60000;
 const ANSWER_MS = 60000;
 const running = new Set();
-process.on('exit', () => { for (const child of running) child.kill('SIGKILL'); });
+process.on('exit', () => { for (const { process: child } of running) child.kill('SIGKILL'); });
 
 export function temporaryFolder() {
   return fs.mkdtempSync(path.join(os.tmpdir(), 'traceplane-e2e-'));
+}
+
+// A data folder that goes with the test, after the servers that still write to it.
+export function dataFolder(t) {
+  const folder = temporaryFolder();
+  t.after(async () => {
+    for (const server of running) if (server.dataDir === folder) await server.kill();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
 }
 
 // Start a server that ends with the test: cleanly, or the test fails.
@@ -47,10 +57,10 @@ export class Server {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     });
-    running.add(s.process);
+    running.add(s);
     s.process.once('error', (e) => s.process.emit('exit', e.code, null));
     s.exited = new Promise((resolve) => s.process.once('exit', (code, signal) => {
-      running.delete(s.process);
+      running.delete(s);
       s.hasExited = true;
       resolve({ code, signal });
     }));
