@@ -6,10 +6,16 @@ import { eventsOf } from './lib/events.mjs';
 import { noPython, pythonEnv, recordScript, scriptPath } from './lib/python.mjs';
 import { serve } from './lib/server.mjs';
 
-test('without a service the module does nothing, quickly, whatever it is given', { skip: noPython }, () => {
-  const run = spawnSync('python3', [scriptPath('test_off.py')], { env: pythonEnv, encoding: 'utf8' });
-  assert.equal(run.status, 0, run.stderr);
-});
+const units = {
+  'test_off.py': 'without a service the module does nothing, quickly, whatever it is given',
+  'test_traced.py': 'what is traced does what it did, is what it was, and ends when it ends',
+};
+for (const [script, promise] of Object.entries(units)) {
+  test(promise, { skip: noPython }, () => {
+    const run = spawnSync('python3', [scriptPath(script)], { env: pythonEnv, encoding: 'utf8' });
+    assert.equal(run.status, 0, run.stderr);
+  });
+}
 
 for (const how of ['close', 'exit']) {
   test(`what a Python program records is in the trace; it ends by ${how}`, { skip: noPython }, async (t) => {
@@ -31,6 +37,14 @@ for (const how of ['close', 'exit']) {
     assert.equal(named('at a float').length, 1);
     assert.equal(named('asynchronous').filter((e) => e.ph === 'b').length, 2);
     assert.equal(named('asynchronous').filter((e) => e.ph === 'e').length, 2);
+    assert.deepEqual(named('spanned')[0].args, { rows: 9 });
+    for (const name of ['generator', 'asynchronous_generator']) {
+      const [begin, end] = named(name);
+      assert.deepEqual([begin.ph, end.ph, named(name).length], ['b', 'e', 2], name);
+      assert.ok(end.ts - begin.ts >= 30e3, `${name} took ${end.ts - begin.ts} us, with three pauses of 10 ms`);
+    }
+    const [held] = named('held');
+    assert.ok(held.ts + held.dur <= named('let go')[0].ts, 'it ends when it is left, and not when the other is');
     assert.equal(named('threaded').length, 400);
     assert.equal(new Set(named('threaded').map((e) => e.tid)).size, 4);
     assert.equal(named('gemm')[0].dur, 1);

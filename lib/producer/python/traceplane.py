@@ -15,9 +15,10 @@
 It is libtraceplane.so by ctypes: nothing to build. The first use opens a client by the
 TRACEPLANE_ variables (TRACEPLANE_URL, ...); open() does it with options. While no trace
 is on, a span costs a fraction of a microsecond and records nothing; without a library
-or a service the program runs on just the same. Spans of one thread nest. What is `async
-def` is recorded as an asynchronous event, which may overlap others of its thread; a
-`with span()` around an await is not, so no other task may use spans meanwhile.
+or a service the program runs on just the same. Spans of one thread nest. What `traced`
+makes of an `async def` or a generator is recorded as an asynchronous event, which may
+overlap others of its thread; a `with span()` around an await or a yield is not, so
+nothing else may use spans meanwhile.
 
 What records (span, traced, step, instant, counter, complete, flow, device_track) raises
 nothing, whatever it is given: a value without a text is recorded as a remark of that,
@@ -40,6 +41,7 @@ import os
 import sys
 import threading
 import time
+import types
 import warnings
 
 __all__ = [
@@ -230,14 +232,15 @@ def _library():
 _warned = set()  # what has been warned of
 
 
-def _warn_once(of, message):
-    """Warn where nothing may be raised: a filter may make an error of a warning."""
+def _warn_once(of, message, level=4):
+    """Warn where nothing may be raised: a filter may make an error of a warning. The
+    level is how far up the stack the program is."""
     if of in _warned:
         return
     _warned.add(of)
     message = f"traceplane {message}"
     try:
-        warnings.warn(message, RuntimeWarning, 4)
+        warnings.warn(message, RuntimeWarning, level)
     except Exception:
         try:
             print(f"RuntimeWarning: {message}", file=sys.stderr)
@@ -475,16 +478,21 @@ class Client:
             return False
 
     def span(self, name, type=None, **arguments):
-        """A slice for a `with` statement. Its add() gives it more arguments. Up to 32
-        arguments are kept, and 1023 bytes of a text."""
-        return Span(self, name, self._span_type if type is None else type, arguments)
+        """A slice for a `with` statement, or a decorator that does what traced() does.
+        Its add() gives it more arguments. Up to 32 arguments are kept, and 1023 bytes
+        of a text."""
+        return Span(self, name, type, arguments)
 
     def traced(self, function=None, *, name=None, type=None):
         """Decorator: each call is a slice, named as the function unless told otherwise.
-        An `async def` becomes an asynchronous event."""
+
+        What is left and gone on with (an `async def`, a generator, an asynchronous
+        generator) becomes an asynchronous event, which lasts from its first step to its
+        end. It is still what the inspect module says of it. A classmethod or a
+        staticmethod remains one; what cannot be called is given back as it is."""
         if function is None:
             return functools.partial(self.traced, name=name, type=type)
-        return _traced(lambda: self, function, name, type)
+        return _traced(self, function, name, type)
 
     def step(self):
         """Say that a step of the workload begins; returns its number, from 1."""
@@ -575,25 +583,42 @@ class _Off(Client):
         self._start_off(None)
 
 
+class _Here(threading.local):
+    def __init__(self):
+        self.spans = []  # that are open on the thread: each with its client and type
+
+
+_here = _Here()
+
+
 class Span:
-    """One slice. Enter and leave it in the same thread, innermost first."""
+    """One slice. Enter and leave it in the same thread, innermost first: not around a
+    yield or an await, where others may begin and end theirs. For that there is traced().
+    Who leaves it while others are open in it ends them, too, and is warned of it once.
 
-    __slots__ = ("_client", "_name", "_type", "_arguments", "_n_open")
+    As a decorator it records each call of the function, as traced() does, with its
+    arguments where that is a slice."""
 
-    def __init__(self, client, name, type, arguments):
-        self._client = client
+    __slots__ = ("_owner", "_name", "_type", "_arguments")
+
+    def __init__(self, owner, name, type, arguments):
+        self._owner = owner  # None: the module's client when it is entered
         self._name = name
-        self._type = type
+        self._type = type  # None: that of spans
         self._arguments = arguments
-        self._n_open = 0
+
+    def __call__(self, function):
+        return _traced(self._owner, function, self._name, self._type, self._arguments)
 
     def __enter__(self):
         try:
-            client = self._client
-            if client._enabled[self._type]:
-                client._do(client._library.begin, self._type, _intern(self._name),
-                           _fields_of(self._arguments))
-                self._n_open += 1
+            c, type = self._owner or client(), self._type
+            type = c._span_type if type is None else type
+            if c._enabled[type]:
+                spans = _here.spans
+                c._do(c._library.begin, type, _intern(self._name),
+                      _fields_of(self._arguments))
+                spans.append((self, c, type))
         except RecursionError:
             pass
         except Exception as e:
@@ -601,51 +626,88 @@ class Span:
         return self
 
     def add(self, **arguments):
-        """Add arguments to the slice while it is open."""
+        """Add arguments to the slice while it is open. While others are open in it,
+        they are left out."""
         try:
-            if self._n_open > 0:
-                client = self._client
-                client._do(client._library.add, self._type, _fields_of(arguments))
+            spans = _here.spans
+            at = _find(self, spans)
+            if at is None:
+                return
+            _, c, type = spans[at]
+            if any(other[1] is c for other in spans[at + 1:]):
+                raise ValueError("others are open in it")
+            c._do(c._library.add, type, _fields_of(arguments))
         except RecursionError:
             pass
         except Exception as e:
             _left_out("span's add()", e)
 
     def __exit__(self, *_):
-        if self._n_open > 0:
-            self._n_open -= 1
-            client = self._client
-            try:
-                client._do(client._library.end, self._type)
-            except RecursionError:
-                pass
+        try:
+            spans = _here.spans
+            if spans and spans[-1][0] is self:
+                _, c, type = spans.pop()
+                c._do(c._library.end, type)
+            elif spans:
+                _end_with_others(self, spans)
+        except RecursionError:
+            pass
+
+
+def _find(span, spans):
+    """Where a span is among those that are open; None: it is not recorded here."""
+    for at in range(len(spans) - 1, -1, -1):
+        if spans[at][0] is span:
+            return at
+    return None
+
+
+def _end_with_others(span, spans):
+    """It is not the innermost: those in it end with it, as they do in the library, and
+    their own ends, which are still to come, find them no more."""
+    at = _find(span, spans)
+    if at is None:
+        return
+    c, n = spans[at][1], 0
+    for i in range(len(spans) - 1, at - 1, -1):
+        if spans[i][1] is c:
+            c._do(c._library.end, spans.pop(i)[2])
+            n += 1
+    if n > 1:
+        _warn_once("order", f"ends a span ({_text_of(span._name)}) and those in it: one "
+                   "was held over an await or a yield")
 
 
 class _AsyncSpan:
-    """One asynchronous event, for a `with` statement around an await."""
+    """One asynchronous event, for a `with` statement around an await or a yield."""
 
-    __slots__ = ("_client", "_name", "_type", "_id")
+    __slots__ = ("_owner", "_client", "_name", "_type", "_id")
 
-    def __init__(self, client, name, type):
-        self._client = client
+    def __init__(self, owner, name, type):
+        self._owner = owner
         self._name = name
         self._type = type
         self._id = 0
 
     def _part(self, phase):
         try:
-            client = self._client
-            client._do(client._library.async_, self._type, _intern(self._name), phase,
-                       self._id)
+            c = self._client
+            c._do(c._library.async_, self._type, _intern(self._name), phase, self._id)
         except RecursionError:
             pass
         except Exception as e:
             _left_out("span", e)
 
     def __enter__(self):
-        if self._client.is_on(self._type):
-            self._id = next(_async_ids)
-            self._part(0)
+        try:
+            c = self._client = self._owner or client()
+            if self._type is None:
+                self._type = c._span_type
+            if c.is_on(self._type):
+                self._id = next(_async_ids)
+                self._part(0)
+        except RecursionError:
+            pass
 
     def __exit__(self, *_):
         if self._id != 0:
@@ -655,22 +717,89 @@ class _AsyncSpan:
 _async_ids = itertools.count(1)
 
 
-def _traced(client_of, function, name, type):
-    name = name or getattr(function, "__qualname__", "function")
+def _inside(function):
+    """What runs when it is called: of a partial and of an object, a function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function):
+        return function
+    return getattr(type(function), "__call__", function)
 
-    if inspect.iscoroutinefunction(function):
-        @functools.wraps(function)
-        async def wrapper(*args, **kwargs):
-            c = client_of()
-            with _AsyncSpan(c, name, c._span_type if type is None else type):
-                return await function(*args, **kwargs)
+
+def _traced(owner, function, name, type, arguments=None):
+    if isinstance(function, (classmethod, staticmethod)):
+        inner = _traced(owner, function.__func__, name, type, arguments)
+        return function.__class__(inner)
+    if not callable(function):
+        _left_out("traced()", TypeError(f"{_text_of(function)} is no function"))
+        return function
+    inside = _inside(function)
+    if name is None:
+        name = getattr(function, "__qualname__", None)
+        name = name or getattr(inside, "__qualname__", "function")
+
+    def is_a(question):
+        return question(function) or question(inside)
+
+    if is_a(inspect.iscoroutinefunction):
+        wrapper = _traced_coroutine(owner, function, name, type)
+    elif is_a(inspect.isasyncgenfunction):
+        wrapper = _traced_async_generator(owner, function, name, type)
+    elif is_a(inspect.isgeneratorfunction):
+        wrapper = _traced_generator(owner, function, name, type)
+        code = getattr(inside, "__code__", None)
+        if code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE:
+            wrapper = types.coroutine(wrapper)
     else:
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            c = client_of()
-            with Span(c, name, c._span_type if type is None else type, None):
-                return function(*args, **kwargs)
+        wrapper = _traced_call(owner, function, name, type, arguments)
+    return functools.update_wrapper(wrapper, function)
 
+
+def _traced_call(owner, function, name, type, arguments):
+    def wrapper(*args, **kwargs):
+        with Span(owner, name, type, arguments) as s:
+            result = function(*args, **kwargs)
+            if isinstance(result, types.CoroutineType) and _find(s, _here.spans) is not None:
+                text = _text_of(name)
+                _warn_once(("coroutine", text), f"records of {text} how a coroutine is "
+                           "made, not how it runs: trace the `async def` itself", 3)
+            return result
+    return wrapper
+
+
+def _traced_coroutine(owner, function, name, type):
+    async def wrapper(*args, **kwargs):
+        with _AsyncSpan(owner, name, type):
+            return await function(*args, **kwargs)
+    return wrapper
+
+
+def _traced_generator(owner, function, name, type):
+    def wrapper(*args, **kwargs):
+        with _AsyncSpan(owner, name, type):
+            return (yield from function(*args, **kwargs))
+    return wrapper
+
+
+def _traced_async_generator(owner, function, name, type):
+    async def wrapper(*args, **kwargs):
+        with _AsyncSpan(owner, name, type):
+            inner = function(*args, **kwargs)
+            step = inner.__anext__()
+            while True:
+                try:
+                    item = await step
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    await inner.aclose()
+                    raise
+                except BaseException as e:
+                    step = inner.athrow(e)
+                else:
+                    step = inner.asend(sent)
     return wrapper
 
 
@@ -802,12 +931,12 @@ def traced(function=None, *, name=None, type=None):
     """As Client.traced(), with the module's client at the time of the call."""
     if function is None:
         return functools.partial(traced, name=name, type=type)
-    return _traced(client, function, name, type)
+    return _traced(None, function, name, type)
 
 
 def span(name, type=None, **arguments):
-    """As Client.span()."""
-    return client().span(name, type, **arguments)
+    """As Client.span(), with the module's client when it is entered."""
+    return Span(None, name, type, arguments)
 
 
 def step():

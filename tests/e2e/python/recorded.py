@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 
 import traceplane
 
@@ -32,8 +33,41 @@ async def asynchronous(seconds):
     return seconds
 
 
+@traceplane.span("spanned", rows=9)
+def with_a_span():
+    return "spanned"
+
+
+@traceplane.traced
+def generator():
+    for i in range(3):
+        time.sleep(0.01)
+        yield i
+
+
+@traceplane.traced
+async def asynchronous_generator():
+    for i in range(3):
+        await asyncio.sleep(0.01)
+        yield i
+
+
 async def overlap():
-    return await asyncio.gather(asynchronous(0.02), asynchronous(0.01))
+    got = [i async for i in asynchronous_generator()]
+    return got + await asyncio.gather(asynchronous(0.02), asynchronous(0.01))
+
+
+def out_of_order():
+    """A generator holds a span; it is closed in one that begins later."""
+    def holds():
+        with traceplane.span("held"):
+            yield
+    g = holds()
+    next(g)
+    with warnings.catch_warnings(), traceplane.span("around"):
+        warnings.simplefilter("ignore")
+        g.close()
+        traceplane.instant("let go")
 
 
 def on_a_thread():
@@ -53,7 +87,9 @@ def main():
         with traceplane.span("inner", type=KERNEL):
             assert decorated(1) == 2
         s.add(rows=7)
-    assert with_name() == "value"
+    assert with_name() == "value" and with_a_span() == "spanned"
+    assert list(generator()) == [0, 1, 2]
+    out_of_order()
     try:
         with traceplane.span("raises"):
             raise KeyError("passes through")
@@ -65,7 +101,7 @@ def main():
     traceplane.instant("awkward", v=Unprintable(), nothing=None)
     traceplane.instant(["list"])
     traceplane.complete("at a float", time.time() * 1e9, 1000)
-    assert asyncio.run(overlap()) == [0.02, 0.01]
+    assert asyncio.run(overlap()) == [0, 1, 2, 0.02, 0.01]
     start = traceplane.now()
     track = traceplane.device_track(3, 7)
     traceplane.complete("gemm", start, 1000, type=KERNEL, track=track, grid=4)

@@ -10,8 +10,7 @@ import unittest
 import warnings
 
 import traceplane
-
-NOWHERE = "http://127.0.0.1:1"
+from standin import NOWHERE, recording_client
 
 
 class Unprintable:
@@ -31,31 +30,6 @@ class Unusable(int):
 
 AWKWARD = [None, ["list"], {}, Unprintable(), Unusable(1), "zero\0byte", "\ud800",
            b"bytes", 10**5000, -1, 1e300, float("nan"), float("inf"), 1.79e18, object]
-
-
-class Recording:
-    """Stands for the library: calls are looked at, and what is closed is not used."""
-
-    def __init__(self, real):
-        self.real, self.calls, self.open = real, [], set()
-
-    def __getattr__(self, name):
-        def call(pointer, *arguments):
-            assert pointer in self.open, f"{name}() of what is closed"
-            self.calls.append((name, arguments))
-            if name == "close":
-                self.open.remove(pointer)
-            return getattr(self.real, name)(pointer, *arguments)
-        return call
-
-
-def recording_client():
-    """A client that believes that all is recorded, and its library."""
-    c = traceplane.Client(NOWHERE)
-    c._library = Recording(c._library)
-    c._library.open.add(c._pointer)
-    c._enabled = bytes([1]) * 256
-    return c, c._library
 
 
 def run(code, **env):
