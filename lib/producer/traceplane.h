@@ -79,21 +79,19 @@ enum tp_when_full {
 struct tp_options {
     size_t options_bytes; /* sizeof(struct tp_options): fields that come later are 0;
                              when it is 0, all after `log` are not looked at */
-    const char *url; /* TRACEPLANE_URL; "http://127.0.0.1:8750"; or "unix:/a/socket" */
+    const char *url;   /* TRACEPLANE_URL; "http://127.0.0.1:8750"; or "unix:/a/socket";
+                          reached directly, past proxies of the environment */
     const char *token; /* TRACEPLANE_TOKEN; none; sent as "Authorization: Bearer" */
-    const char
-        *job; /* TRACEPLANE_JOB, TORCHELASTIC_RUN_ID, SLURM_JOB_ID, ...; "default" */
-    const char *name; /* TRACEPLANE_NAME; given by the service from the rank */
-    bool has_rank;    /* false: TRACEPLANE_RANK, RANK, SLURM_PROCID, ...; none */
-    uint32_t rank;    /* with has_rank */
-    uint32_t
-        world_size; /* TRACEPLANE_WORLD_SIZE, WORLD_SIZE, SLURM_NTASKS, ...; none */
+    const char *job;   /* TRACEPLANE_JOB, TORCHELASTIC_RUN_ID, ...; "default" */
+    const char *name;  /* TRACEPLANE_NAME; given by the service from the rank */
+    bool has_rank;     /* false: TRACEPLANE_RANK, RANK, SLURM_PROCID, ...; none */
+    uint32_t rank;     /* with has_rank */
+    uint32_t world_size;    /* TRACEPLANE_WORLD_SIZE, WORLD_SIZE, ...; none */
     const char *backend;    /* TRACEPLANE_BACKEND; what is shown as the vendor's name */
     const char *device;     /* TRACEPLANE_DEVICE; such as "npu:3" */
     size_t ring_bytes;      /* TRACEPLANE_RING_BYTES; 1 MiB a thread; a power of two */
     size_t rings_bytes_max; /* TRACEPLANE_RINGS_BYTES_MAX; 256 MiB for the process */
-    size_t
-        backlog_bytes; /* TRACEPLANE_BACKLOG_BYTES; 64 MiB of batches not yet taken */
+    size_t backlog_bytes;   /* TRACEPLANE_BACKLOG_BYTES; 64 MiB of batches not taken */
     enum tp_when_full when_full; /* TRACEPLANE_WHEN_FULL=drop|block; drop */
     uint32_t block_us; /* TRACEPLANE_BLOCK_US; 1000; most microseconds of a wait */
     uint32_t flush_ms; /* TRACEPLANE_FLUSH_MS; 2000; most of tp_close() and of exit */
