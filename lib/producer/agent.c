@@ -8,6 +8,7 @@
 #include "producer/agent.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -335,6 +336,30 @@ static void *run(void *arg)
     return NULL;
 }
 
+/*
+ * As an ordinary thread, whatever the one is that opens the client: with a real-time
+ * policy it would hold up the program's own threads, or starve when one of them spins.
+ * Where that is refused (who is SCHED_IDLE may not leave it, a sandbox forbids the
+ * call), it becomes what its opener is. Returns 0 or an errno.
+ */
+static int start_thread(struct tp_agent *a)
+{
+    const struct sched_param none = {.sched_priority = 0};
+    pthread_attr_t ordinary;
+    int rc = pthread_attr_init(&ordinary);
+
+    if (rc != 0)
+        return rc;
+    pthread_attr_setinheritsched(&ordinary, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(&ordinary, SCHED_OTHER);
+    pthread_attr_setschedparam(&ordinary, &none);
+    rc = pthread_create(&a->thread, &ordinary, run, a);
+    pthread_attr_destroy(&ordinary);
+    if (rc != 0 && rc != EAGAIN)
+        rc = pthread_create(&a->thread, NULL, run, a);
+    return rc;
+}
+
 int tp_agent_start(struct tp_agent *a, struct tp_recorder *r, struct tp_err *err)
 {
     sigset_t all, before;
@@ -345,7 +370,7 @@ int tp_agent_start(struct tp_agent *a, struct tp_recorder *r, struct tp_err *err
     a->part.late_ns = a->settings.late_ms * NS_PER_MS;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&a->thread, NULL, run, a);
+    rc = start_thread(a);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0)
         return tp_fail(err, TP_EIO, "no thread for a client: %s", strerrorname_np(rc));

@@ -35,7 +35,8 @@ int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
 const struct tp_settings *tp_agent_settings(const struct tp_agent *a);
 
 /*
- * Start its thread, with all signals blocked, for a recorder that outlives it. Once.
+ * Start its thread, with all signals blocked and as SCHED_OTHER where that may be, for
+ * a recorder that outlives it. Once.
  *
  * TP_EIO  no thread; the agent is as before.
  */

@@ -9,7 +9,8 @@
  *
  * Threads: every function may be called from any thread at any time, but nobody may use
  * a client during or after its tp_close(). An exit() meanwhile is fine: it sends what
- * is left, once. No function is safe in a signal handler.
+ * is left, once. No function is safe in a signal handler. The library's own thread is
+ * of SCHED_OTHER, on the processors of the one that opens: open before pinning that.
  * Fork: the child's clients record nothing and send nothing until it opens its own,
  * whatever the parent's threads are doing at that moment; the parent notices nothing.
  * Only its first tp_open() ought not to be under way: that sets libcurl up, which has
