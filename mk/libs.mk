@@ -27,6 +27,6 @@ $(error pkg-config does not find $(missing): run deploy/install-deps)
 endif
 
 LIB_CFLAGS := $(shell pkg-config --cflags $(PKGS_BUILD))
-LIBS := $(shell pkg-config --libs $(filter-out $(PKGS_TEST) $(PKGS_EXAMPLES),$(PKGS))) -lm
+LIBS := $(shell pkg-config --libs $(filter-out $(PKGS_TEST) $(PKGS_EXAMPLES),$(PKGS))) -ldl -lm
 LIBS_TEST := $(if $(filter $(PKGS_TEST),$(PKGS)),$(shell pkg-config --libs $(PKGS_TEST)))
 endif

@@ -42,7 +42,7 @@ producer_objects := $(call object,$(call sources,producer))
 NEEDS_A := $(B)/libneeds.a
 SONAME := libtraceplane.so.0
 OBJCOPY ?= objcopy
-PRODUCER_LIBS = $(shell pkg-config --libs libcurl) -lm
+PRODUCER_LIBS = $(shell pkg-config --libs libcurl) -ldl -lm
 
 $(NEEDS_A): $(call object,$(foreach r,$(filter-out producer,$(PIC_ROOMS)),\
     $(call sources,$r)))
@@ -98,7 +98,7 @@ programs = $(patsubst $1/%.c,$(P)/$(notdir $1)/%,$(wildcard $1/*.c))
 # A program of several files: examples/x/*.c becomes examples/x, and likewise from *.cc
 # where there is a C++ compiler. It sees no room but only the installed headers: it is
 # what a user of the library writes.
-EXAMPLE_LIBS = $(shell pkg-config --libs gnutls libcurl libzstd) -lm
+EXAMPLE_LIBS = $(shell pkg-config --libs gnutls libcurl libzstd) -ldl -lm
 ifeq ($(origin CXX),default)
 CXX := $(if $(findstring clang,$(CC)),clang++,g++)
 endif

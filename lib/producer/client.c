@@ -17,6 +17,8 @@
  * Lock order: list, then what the recorders lock for a fork.
  */
 #include <curl/curl.h>
+#include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,8 +148,27 @@ static void leave(void)
     pthread_mutex_unlock(&clients.lock);
 }
 
+/*
+ * Keep what this code is in from being unloaded: a plugin with the static library in it
+ * may be, while its agent runs or a thread that recorded has yet to end. Nobody unloads
+ * the program itself, which has no name here; where it fails, all is as without it.
+ */
+static void stay_loaded(void)
+{
+    struct link_map *object = NULL;
+    void *handle = NULL;
+    Dl_info unused;
+
+    if (dladdr1(&clients, &unused, (void **)&object, RTLD_DL_LINKMAP) != 0 &&
+        object != NULL && object->l_name[0] != '\0')
+        handle = dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (handle != NULL)
+        dlclose(handle);
+}
+
 static void set_up(void)
 {
+    stay_loaded();
     clients.has_curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     /* After libcurl's TLS library has registered its own: ours must run first. */
     atexit(at_exit);

@@ -15,8 +15,9 @@
  * whatever the parent's threads are doing at that moment; the parent notices nothing.
  * Only its first tp_open() ought not to be under way: that sets libcurl up, which has
  * locks of its own, and a child's tp_open() may wait for them.
- * exec() needs no care: all descriptors close on it, but for
- * libcurl's own in the moment that a client is opened or a host's name is looked up.
+ * exec() needs no care: all descriptors close on it, but for libcurl's own in the
+ * moment that a client is opened or a host's name is looked up. dlclose() neither: what
+ * holds the library stays loaded from the first tp_open() on.
  * The library prints nothing (but see `log`), kills nothing and changes no signal.
  */
 #ifndef TP_PRODUCER_TRACEPLANE_H
