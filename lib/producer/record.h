@@ -82,7 +82,9 @@ struct tp_fields {
 void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
               struct tp_fields fields);
 
-/* Add arguments to the innermost open slice of the thread if it is of that type. */
+/* Add arguments to the innermost open slice of the thread if it is of that type. What
+ * does not go in, since that is of another type or would be over 32 arguments or 2 KiB
+ * with it, is left out and counted nowhere: the slice is recorded without it. */
 void tp_add(struct tp_client *client, unsigned type, struct tp_fields fields);
 
 /* End the innermost open slice of that type on the thread, and with it those above it,

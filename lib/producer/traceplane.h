@@ -18,7 +18,9 @@
  * exec() needs no care: all descriptors close on it, but for libcurl's own in the
  * moment that a client is opened or a host's name is looked up. dlclose() neither: what
  * holds the library stays loaded from the first tp_open() on.
- * The library prints nothing (but see `log`), kills nothing and changes no signal.
+ * The library prints nothing (but see `log`), kills nothing and changes no signal; but
+ * libcurl ignores SIGPIPE in the moment that a tp_close(), or a tp_open() that fails,
+ * gives up its connections.
  */
 #ifndef TP_PRODUCER_TRACEPLANE_H
 #define TP_PRODUCER_TRACEPLANE_H
@@ -135,7 +137,8 @@ enum tp_kind { TP_KIND_SLICE = 1, TP_KIND_INSTANT = 2, TP_KIND_COUNTER = 3 };
 /*
  * Register an activity type, or find it: the id is that of the RFC's function, so it is
  * the same in every process and known before the service is reached. Names are those
- * of POST /types. During a trace the service takes a new type up only afterwards.
+ * of POST /types. During a trace the service takes a new type up only afterwards: until
+ * then it is not enabled, and what is recorded of it counts as nothing.
  *
  * plugin, type_name  1 to 63 of [A-Za-z0-9_-]; 1 to 127 printable characters.
  * unit  of a counter, such as "GB/s"; NULL: none.

@@ -626,8 +626,8 @@ class Span:
         return self
 
     def add(self, **arguments):
-        """Add arguments to the slice while it is open. While others are open in it,
-        they are left out."""
+        """Add arguments to the slice while it is open, up to 32 with those it has. What
+        is more is left out, and so are all while other slices are open in it."""
         try:
             spans = _here.spans
             at = _find(self, spans)
