@@ -102,12 +102,28 @@ static void take_types(struct tp_agent *a, struct tp_str body)
                         tp_registry_len(tp_recorder_registry(a->recorder));
 }
 
+/* Who misses a type in the trace that is on finds out here; each is told once. */
+static void tell_frozen(struct tp_agent *a)
+{
+    const struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
+    size_t end = a->n_types_known + a->n_types_asked;
+
+    tp_registry_entries(tp_recorder_registry(a->recorder), types);
+    for (size_t i = a->n_types_known; i < end; i++)
+        if (i >= a->n_types_told)
+            tp_agent_log(a, "%s is not recorded before the trace that is on has ended",
+                         types[i]->name);
+    if (end > a->n_types_told)
+        a->n_types_told = end;
+}
+
 static void take_types_refused(struct tp_agent *a, const struct tp_link_reply *reply,
                                uint64_t now_ns)
 {
     struct tp_str problem = tp_wire_problem(reply->body);
 
     if (tp_str_is(problem, "registry-frozen")) {
+        tell_frozen(a);
         a->types_wait_ns = a->types_wait_ns == 0 ? FROZEN_NS : 2 * a->types_wait_ns;
         if (a->types_wait_ns > FROZEN_MOST_NS)
             a->types_wait_ns = FROZEN_MOST_NS;

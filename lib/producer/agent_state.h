@@ -63,6 +63,7 @@ struct tp_agent {
     char id[TP_WIRE_ID_BYTES];    /* "" = not registered */
     size_t n_types_known;         /* of the registry, with the service */
     size_t n_types_asked;         /* in the request on its way */
+    size_t n_types_told;          /* that were said to wait, and all before them */
     bool one_by_one;              /* types: several at once were refused */
     uint64_t types_retry_ns;      /* a type was refused: not before */
     uint64_t types_wait_ns;       /* the last wait for that; 0 = none */

@@ -138,7 +138,7 @@ enum tp_kind { TP_KIND_SLICE = 1, TP_KIND_INSTANT = 2, TP_KIND_COUNTER = 3 };
  * Register an activity type, or find it: the id is that of the RFC's function, so it is
  * the same in every process and known before the service is reached. Names are those
  * of POST /types. During a trace the service takes a new type up only afterwards: until
- * then it is not enabled, and what is recorded of it counts as nothing.
+ * then it is not enabled, what is recorded of it counts as nothing, and `log` says so.
  *
  * plugin, type_name  1 to 63 of [A-Za-z0-9_-]; 1 to 127 printable characters.
  * unit  of a counter, such as "GB/s"; NULL: none.

@@ -348,6 +348,37 @@ static void test_a_type_that_is_refused_does_not_keep_the_others_out(void **stat
     rig_close(&rig);
 }
 
+/* It is on stderr when the log is on, once for each type. */
+static void test_a_type_that_waits_for_the_end_of_a_trace_is_told_once(void **state)
+{
+    struct rig rig;
+    char text[4096] = "";
+    FILE *log = tmpfile();
+    int before = dup(STDERR_FILENO);
+    const char *first;
+
+    (void)state;
+    assert_non_null(log);
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("registry-frozen"));
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("registry-frozen"));
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, "{\"types\":[{\"id\":120}]}");
+    setenv("TRACEPLANE_LOG", "1", 1);
+    assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+    rig_open(&rig);
+    fake_service_await(&rig.service, FAKE_TYPES, 3);
+    rig_close(&rig);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    unsetenv("TRACEPLANE_LOG");
+    close(before);
+    rewind(log);
+    text[fread(text, 1, sizeof(text) - 1, log)] = '\0';
+    fclose(log);
+    first = strstr(text, "demo.STEP");
+    if (first == NULL || strstr(first + 1, "demo.STEP") != NULL)
+        fail_msg("the log is: %s", text);
+}
+
 static void test_closing_is_bounded_when_the_service_takes_nothing(void **state)
 {
     struct timespec begin, end;
@@ -503,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_one_that_is_forgotten_registers_again_and_records_on),
         cmocka_unit_test(test_a_stop_shows_in_the_stats_at_once),
         cmocka_unit_test(test_a_type_that_is_refused_does_not_keep_the_others_out),
+        cmocka_unit_test(test_a_type_that_waits_for_the_end_of_a_trace_is_told_once),
         cmocka_unit_test(test_closing_is_bounded_when_the_service_takes_nothing),
         cmocka_unit_test(test_in_a_child_clients_of_before_are_dead_and_harmless),
         cmocka_unit_test(test_the_agent_takes_no_signal),
