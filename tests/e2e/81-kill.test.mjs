@@ -1,6 +1,5 @@
 // kill -9 at random points: what was acknowledged is there exactly once, nothing is stuck, nothing is made up.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import test from 'node:test';
 import { eventsOf, slice } from './lib/events.mjs';
 import { Random, seedOf } from './lib/random.mjs';
