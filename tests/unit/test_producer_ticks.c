@@ -70,6 +70,21 @@ static void test_calibration_never_steps(void **state)
     }
 }
 
+/* The first measurement takes 0.1 ms and is as good as that; later ones are over all
+ * the time since, as a trace that lasts for an hour needs it. */
+static void test_the_rate_is_measured_again_when_that_makes_it_better(void **state)
+{
+    const struct timespec pause = {0, 20000000};
+    const struct tp_ticks_line *first = tp_ticks_line(), *second;
+
+    (void)state;
+    nanosleep(&pause, NULL);
+    tp_ticks_calibrate();
+    second = tp_ticks_line();
+    assert_ptr_not_equal(first, second);
+    assert_true(second->ticks > first->ticks && second->ns > first->ns);
+}
+
 static void test_ticks_and_nanoseconds_are_inverse(void **state)
 {
     static const struct tp_ticks_line lines[] = {
@@ -120,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* First, while this process has not chosen yet. */
         cmocka_unit_test(test_the_monotonic_clock_can_be_chosen),
+        cmocka_unit_test(test_the_rate_is_measured_again_when_that_makes_it_better),
         cmocka_unit_test(test_now_is_about_the_wall_clock),
         cmocka_unit_test(test_now_advances_as_the_monotonic_clock),
         cmocka_unit_test(test_calibration_never_steps),
