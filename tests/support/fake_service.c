@@ -93,6 +93,8 @@ static void note(struct fake_service *s, enum fake_kind kind, const char *reques
     if (kind == FAKE_SYNC) {
         if (strstr(body, "\"acks\"") != NULL)
             snprintf(s->last_sync, sizeof(s->last_sync), "%s", body);
+        if (strstr(body, "\"counts\"") != NULL)
+            snprintf(s->last_counts, sizeof(s->last_counts), "%s", body);
         return;
     }
     snprintf(s->log + n, sizeof(s->log) - n, "%s %.*s %d\n", names[kind],
@@ -142,6 +144,22 @@ void fake_service_go_on(struct fake_service *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+void fake_service_keep(struct fake_service *s, enum fake_kind kind, bool is_kept)
+{
+    pthread_mutex_lock(&s->lock);
+    s->is_kept[kind] = is_kept;
+    pthread_cond_broadcast(&s->go_on);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void await_let_go(struct fake_service *s, enum fake_kind kind)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->is_kept[kind])
+        pthread_cond_wait(&s->go_on, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* Say what is to be said ahead of an answer, and keep that back. */
 static void speak_ahead(const struct connection *c, const struct fake_answer *a)
 {
@@ -173,6 +191,7 @@ static void *serve(void *arg)
         int n;
 
         speak_ahead(c, &a);
+        await_let_go(c->service, kind_of(data));
         if (a.status == FAKE_CUT)
             break;
         n = snprintf(text, sizeof(text),
@@ -230,6 +249,8 @@ void fake_service_init(struct fake_service *s)
 
 void fake_service_fini(struct fake_service *s)
 {
+    for (int kind = 0; kind < FAKE_KINDS; kind++)
+        fake_service_keep(s, kind, false);
     shutdown(s->listener, SHUT_RDWR);
     pthread_join(s->thread, NULL);
     close(s->listener);

@@ -38,10 +38,12 @@ struct fake_service {
     int n_answers[FAKE_KINDS], n_used[FAKE_KINDS], n_asked[FAKE_KINDS];
     char
         log[FAKE_LOG_BYTES]; /* a line for each request but syncs: "EVENTS seq=1 200" */
-    char last_sync[FAKE_LOG_BYTES]; /* the body of the last sync that had acks */
-    const char *ahead;              /* NULL = nothing */
-    bool is_held; /* an answer is kept back until fake_service_go_on() */
-    pthread_cond_t go_on;
+    char last_sync[FAKE_LOG_BYTES];   /* the body of the last sync that had acks */
+    char last_counts[FAKE_LOG_BYTES]; /* likewise, that had counts */
+    bool is_kept[FAKE_KINDS];         /* what is asked is not answered for now */
+    const char *ahead;                /* NULL = nothing */
+    bool is_held;         /* an answer is kept back until fake_service_go_on() */
+    pthread_cond_t go_on; /* is_held, or one of is_kept, has become false */
     char path[108];
     char *folder;
     int listener;
@@ -60,6 +62,9 @@ void fake_service_say_ahead(struct fake_service *s, const char *ahead);
 
 /* Let the answer come that was held back. */
 void fake_service_go_on(struct fake_service *s);
+
+/* Keep all answers of a kind back, or let them go. What was asked is in the log. */
+void fake_service_keep(struct fake_service *s, enum fake_kind kind, bool is_kept);
 
 /* Add an answer to the script of a kind. */
 void fake_service_answer(struct fake_service *s, enum fake_kind kind, int status,

@@ -1,11 +1,13 @@
 /*
  * The linker sends each call of malloc() to __wrap_malloc() and so on. When nothing is
- * armed, a call costs one thread-local load and one branch before the real function.
+ * armed, a call costs one thread-local load and one branch before the real function;
+ * a realloc() one more.
  */
 #include "support/fault.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 void *__real_malloc(size_t size);
@@ -58,8 +60,32 @@ void *__wrap_calloc(size_t n, size_t size)
     return fails_now() ? NULL : __real_calloc(n, size);
 }
 
+/* What fault_call_at() asked for; `at` is set last, and 0 when there is nothing. */
+static struct {
+    _Atomic size_t at;
+    void (*fn)(void *arg);
+    void *arg;
+} call;
+
+void fault_call_at(size_t bytes, void (*fn)(void *arg), void *arg)
+{
+    assert(bytes > 0);
+    call.fn = fn;
+    call.arg = arg;
+    atomic_store(&call.at, bytes);
+}
+
+static void call_if_due(size_t size)
+{
+    size_t at = atomic_load(&call.at);
+
+    if (at != 0 && size >= at && atomic_compare_exchange_strong(&call.at, &at, 0))
+        call.fn(call.arg);
+}
+
 void *__wrap_realloc(void *p, size_t size)
 {
+    call_if_due(size);
     return fails_now() ? NULL : __real_realloc(p, size);
 }
 

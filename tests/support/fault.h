@@ -14,6 +14,7 @@
 #define TP_SUPPORT_FAULT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Let n allocations of this thread pass and fail the next one with NULL and ENOMEM.
@@ -32,5 +33,14 @@ void fault_arm(int n);
  * caller. Without fault_arm() before it, returns false.
  */
 bool fault_disarm(void);
+
+/*
+ * Have fn called, once, by the thread that next has a block grown to at least so many
+ * bytes (realloc), before that is done: a place to stop at in the middle of something,
+ * in whatever thread.
+ *
+ * arg  stays the caller's, who knows by it that the call was made.
+ */
+void fault_call_at(size_t bytes, void (*fn)(void *arg), void *arg);
 
 #endif
