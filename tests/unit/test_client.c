@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include "support/fault.h"
 
 #define WAIT_MS 10000
+#define FDS_MAX 1024
 
 #define PREPARE                                                                  \
     "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"stream\":1,"   \
@@ -425,6 +428,42 @@ static void test_in_a_child_clients_of_before_are_dead_and_harmless(void **state
     rig_close(&rig);
 }
 
+/* How many descriptors of this process are connected to a service. */
+static int count_connections(const struct fake_service *service)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        struct sockaddr_un peer = {.sun_family = AF_UNSPEC};
+        socklen_t bytes = sizeof(peer);
+
+        n += getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 &&
+             peer.sun_family == AF_UNIX && strcmp(peer.sun_path, service->path) == 0;
+    }
+    return n;
+}
+
+/* What the child holds open the service would take for the parent when that is gone. */
+static void test_a_child_holds_no_connection_of_its_parent(void **state)
+{
+    struct rig rig;
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    rig_start(&rig);
+    assert_true(count_connections(&rig.service) > 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(count_connections(&rig.service));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(count_connections(&rig.service) > 0);
+    rig_close(&rig);
+}
+
 /* The signals that the thread of that name blocks; 0 when there is none. */
 static uint64_t blocked_by(const char *name)
 {
@@ -537,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_a_type_that_waits_for_the_end_of_a_trace_is_told_once),
         cmocka_unit_test(test_closing_is_bounded_when_the_service_takes_nothing),
         cmocka_unit_test(test_in_a_child_clients_of_before_are_dead_and_harmless),
+        cmocka_unit_test(test_a_child_holds_no_connection_of_its_parent),
         cmocka_unit_test(test_the_agent_takes_no_signal),
         cmocka_unit_test(test_one_that_is_off_contacts_nobody),
         cmocka_unit_test(test_open_survives_every_allocation_failure),
