@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "producer/agent_state.h"
+#include "producer/no_cancel.h"
 
 #define NS_PER_MS 1000000u
 #define LINE_BYTES 1024
@@ -382,11 +383,15 @@ int tp_agent_start(struct tp_agent *a, struct tp_recorder *r, struct tp_err *err
 void tp_agent_wake(void *agent)
 {
     struct tp_agent *a = agent;
+    int before;
 
     if (a == NULL || atomic_load_explicit(&a->is_forgotten, memory_order_relaxed) ||
         atomic_exchange_explicit(&a->is_woken, true, memory_order_release))
         return;
+    /* Nobody else wakes the thread before it has seen that it is woken. */
+    before = tp_no_cancel_begin();
     tp_link_wake(a->link);
+    tp_no_cancel_end(before);
 }
 
 static struct timespec monotonic_in(uint64_t ms)

@@ -26,6 +26,7 @@
 
 #include "base/err.h"
 #include "producer/agent.h"
+#include "producer/no_cancel.h"
 #include "producer/recorder.h"
 #include "producer/settings.h"
 
@@ -114,6 +115,7 @@ static struct entry *find_running(void)
 /* Send what is left. The clients stay usable, since threads may still be recording. */
 static void at_exit(void)
 {
+    int before = tp_no_cancel_begin();
     struct entry *e;
 
     pthread_mutex_lock(&clients.lock);
@@ -125,6 +127,7 @@ static void at_exit(void)
             pthread_cond_wait(&clients.changed, &clients.lock);
     }
     pthread_mutex_unlock(&clients.lock);
+    tp_no_cancel_end(before);
 }
 
 /* A thread comes into tp_open() or tp_close(), and is to leave(). Returns false when
@@ -230,22 +233,32 @@ static int open_client(struct tp_settings *settings, struct tp_client **out,
     return TP_OK;
 }
 
+/* tp_open(), with settings that stay the caller's. */
+static int open_entered(struct tp_settings *settings, struct tp_client **out,
+                        struct tp_err *err)
+{
+    int rc;
+
+    if (!enter())
+        return tp_fail(err, TP_ESTATE, "the process is exiting");
+    pthread_once(&clients.once, set_up);
+    rc = open_client(settings, out, err);
+    leave();
+    return rc;
+}
+
 int tp_open(const struct tp_options *options, struct tp_client **out,
             struct tp_err *err)
 {
+    int before = tp_no_cancel_begin();
     struct tp_settings settings;
     int rc = tp_settings_load(options, variable, NULL, &settings, err);
 
-    if (rc != TP_OK)
-        return rc;
-    if (enter()) {
-        pthread_once(&clients.once, set_up);
-        rc = open_client(&settings, out, err);
-        leave();
-    } else {
-        rc = tp_fail(err, TP_ESTATE, "the process is exiting");
+    if (rc == TP_OK) {
+        rc = open_entered(&settings, out, err);
+        tp_settings_fini(&settings);
     }
-    tp_settings_fini(&settings);
+    tp_no_cancel_end(before);
     return rc;
 }
 
@@ -286,16 +299,12 @@ static struct entry *end_client(const struct tp_recorder *r)
     return e;
 }
 
-void tp_close(struct tp_client *client)
+/* tp_close(), of what is none of tp_client_off. */
+static void close_client(const struct tp_recorder *r)
 {
-    struct tp_recorder *r = tp_recorder_of(client);
-    struct entry *e;
-    bool is_awaited;
+    bool is_awaited = enter();
+    struct entry *e = end_client(r);
 
-    if (r == NULL)
-        return;
-    is_awaited = enter();
-    e = end_client(r);
     if (e != NULL && !e->is_left_over) {
         tp_recorder_free(e->recorder);
         tp_agent_free(e->agent);
@@ -303,6 +312,18 @@ void tp_close(struct tp_client *client)
     free(e);
     if (is_awaited)
         leave();
+}
+
+void tp_close(struct tp_client *client)
+{
+    const struct tp_recorder *r = tp_recorder_of(client);
+    int before;
+
+    if (r == NULL)
+        return;
+    before = tp_no_cancel_begin();
+    close_client(r);
+    tp_no_cancel_end(before);
 }
 
 /* The agent of a client of this process that is not off; else NULL. */
@@ -324,10 +345,14 @@ static struct tp_agent *agent_of(struct tp_client *client)
 int tp_flush(struct tp_client *client, uint32_t timeout_ms, struct tp_err *err)
 {
     struct tp_agent *agent = agent_of(client);
+    int before, rc;
 
     if (agent == NULL)
         return tp_fail(err, TP_ESTATE, "the client is off");
-    return tp_agent_flush(agent, timeout_ms, err);
+    before = tp_no_cancel_begin();
+    rc = tp_agent_flush(agent, timeout_ms, err);
+    tp_no_cancel_end(before);
+    return rc;
 }
 
 void tp_get_stats(struct tp_client *client, struct tp_stats *stats, size_t stats_bytes)

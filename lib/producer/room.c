@@ -3,6 +3,7 @@
 #include <time.h>
 #include <traceplane/traceplane.h>
 
+#include "producer/no_cancel.h"
 #include "producer/ticks.h"
 
 #define WAIT_NS 20000 /* between two looks at a full ring */
@@ -51,6 +52,7 @@ static bool wait_a_moment(const struct tp_recorder *r, unsigned type, uint64_t *
     const struct timespec pause = {0, WAIT_NS};
     struct timespec t;
     uint64_t now;
+    int before;
 
     if (r->block_ns == 0 || !tp_enabled(&r->client, type))
         return false;
@@ -60,7 +62,9 @@ static bool wait_a_moment(const struct tp_recorder *r, unsigned type, uint64_t *
         *begin = now;
     if (now - *begin >= r->block_ns)
         return false;
+    before = tp_no_cancel_begin();
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    tp_no_cancel_end(before);
     return true;
 }
 

@@ -10,7 +10,9 @@
  * Threads: every function may be called from any thread at any time, but nobody may use
  * a client during or after its tp_close(). An exit() meanwhile is fine: it sends what
  * is left, once. No function is safe in a signal handler. The library's own thread is
- * of SCHED_OTHER, on the processors of the one that opens: open before pinning that.
+ * of SCHED_OTHER, on the processors of the one that opens: open before pinning that. No
+ * function is a point at which pthread_cancel() ends a thread: one that is cancelled in
+ * tp_flush() or tp_close() goes on until that returns, within its bound.
  * Fork: the child's clients record nothing and send nothing until it opens its own,
  * whatever the parent's threads are doing at that moment; the parent notices nothing.
  * Only its first tp_open() ought not to be under way: that sets libcurl up, which has
