@@ -187,8 +187,7 @@ static void take_answers(struct tp_agent *a)
     if (a->call == TP_CALL_SYNC) {
         tp_agent_synced(a, TP_LINK_REPORT, &reply, tp_now());
     } else if (a->call == TP_CALL_LEAVE) {
-        a->call = TP_CALL_NONE;
-        a->is_leaving_told = true;
+        tp_agent_left(a, &reply, tp_now());
     } else {
         tp_agent_registered(a, &reply, tp_now());
     }
@@ -252,20 +251,15 @@ static void serve_flushes(struct tp_agent *a)
     pthread_mutex_unlock(&a->lock);
 }
 
-/* Whether the thread is to end now; UINT64_MAX in *deadline_ns: it was not asked to. */
-static bool is_over(struct tp_agent *a, uint64_t now_ns, uint64_t *deadline_ns)
+/* The thread ends: nobody is to wait for it any more. */
+static void end_flushes(struct tp_agent *a, bool is_all_sent)
 {
-    bool is_ending;
-
     pthread_mutex_lock(&a->lock);
-    is_ending = a->is_ending;
-    *deadline_ns = is_ending ? a->end_ns : TP_AGENT_NEVER;
+    if (is_all_sent)
+        a->n_flushes_done = a->n_flushes_wanted;
+    a->is_over = true;
+    pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);
-    if (!is_ending)
-        return false;
-    tp_part_leave(&a->part, now_ns);
-    return a->is_leaving_told || now_ns >= *deadline_ns ||
-           (a->id[0] == '\0' && a->part.state != TP_PART_FLUSHING);
 }
 
 static bool is_waiting(const struct tp_agent *a, enum tp_link_channel channel,
@@ -314,12 +308,13 @@ static uint64_t advance_part(struct tp_agent *a, uint64_t now_ns)
 static void *run(void *arg)
 {
     struct tp_agent *a = arg;
-    uint64_t due = 0, deadline = 0;
+    bool is_all_sent;
 
     for (;;) {
-        uint64_t now_ns = tp_now();
+        uint64_t now_ns = tp_now(), due;
 
-        if (is_over(a, now_ns, &deadline))
+        tp_agent_see_end(a, now_ns);
+        if (tp_agent_is_over(a, now_ns))
             break;
         see_flushes(a);
         due = advance_part(a, now_ns);
@@ -328,12 +323,13 @@ static void *run(void *arg)
         if (a->has_news)
             publish(a);
         serve_flushes(a);
-        due = least(least(due, deadline), next_due(a, now_ns));
+        due = least(least(due, tp_agent_end_due(a)), next_due(a, now_ns));
         wait_until(a, due);
         take_answers(a);
     }
-    tp_recorder_end_late(a->recorder);
+    is_all_sent = tp_agent_give_up_rest(a);
     publish(a);
+    end_flushes(a, is_all_sent);
     return NULL;
 }
 
@@ -417,6 +413,7 @@ void tp_agent_forget_thread(struct tp_agent *a)
 int tp_agent_flush(struct tp_agent *a, uint64_t timeout_ms, struct tp_err *err)
 {
     struct timespec end = monotonic_in(timeout_ms);
+    bool is_done, is_over;
     uint64_t mine;
     int rc = 0;
 
@@ -425,26 +422,18 @@ int tp_agent_flush(struct tp_agent *a, uint64_t timeout_ms, struct tp_err *err)
     pthread_mutex_unlock(&a->lock);
     tp_agent_wake(a);
     pthread_mutex_lock(&a->lock);
-    while (a->n_flushes_done < mine && rc == 0)
+    while (a->n_flushes_done < mine && !a->is_over && rc == 0)
         rc = pthread_cond_timedwait(&a->changed, &a->lock, &end);
+    is_done = a->n_flushes_done >= mine;
+    is_over = a->is_over;
     pthread_mutex_unlock(&a->lock);
-    if (rc == 0)
+    if (is_done)
         return TP_OK;
+    if (is_over)
+        return tp_fail(err, TP_ESTATE,
+                       "the client has ended: nothing is sent any more");
     return tp_fail(err, TP_EAGAIN, "not all is with the service after %llu ms",
                    (unsigned long long)timeout_ms);
-}
-
-void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms)
-{
-    if (!a->has_thread)
-        return;
-    pthread_mutex_lock(&a->lock);
-    a->is_ending = true;
-    a->end_ns = tp_now() + bound_ms * NS_PER_MS;
-    pthread_mutex_unlock(&a->lock);
-    tp_agent_wake(a);
-    pthread_join(a->thread, NULL);
-    a->has_thread = false;
 }
 
 void tp_agent_stats(struct tp_agent *a, struct tp_stats *stats)

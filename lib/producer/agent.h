@@ -49,12 +49,13 @@ void tp_agent_wake(void *agent);
 /*
  * Wait until what was recorded before is with the service.
  *
- * TP_EAGAIN  not within timeout_ms.
+ * TP_EAGAIN  not within timeout_ms. TP_ESTATE  its thread has ended before.
  */
 int tp_agent_flush(struct tp_agent *a, uint64_t timeout_ms, struct tp_err *err);
 
-/* End it: stop recording, send what is left, leave the service; after bound_ms give up
- * what is not sent. Returns when its thread has ended. Once, by one thread. */
+/* End it: stop recording, send what is left, leave the service; in the last quarter of
+ * bound_ms (500 ms at most) it leaves with what is not sent, and counts it as dropped.
+ * Returns when its thread has ended. Once, by one thread, which is not cancelled. */
 void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms);
 
 /* Release an agent whose thread has ended or never was. NULL is allowed. */

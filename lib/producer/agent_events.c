@@ -51,6 +51,14 @@ static void post(struct tp_agent *a)
     a->is_posting = tp_link_begin(a->link, TP_LINK_POST, &request, NULL) == TP_OK;
 }
 
+/* Whether the service takes events of us now. */
+static bool may_post(const struct tp_agent *a, uint64_t now_ns)
+{
+    return !a->is_posting && a->id[0] != '\0' && a->call != TP_CALL_LEAVE &&
+           !a->is_leaving_told && tp_part_may_post(&a->part) &&
+           now_ns >= a->retry_ns[TP_LINK_POST];
+}
+
 uint64_t tp_agent_move_events(struct tp_agent *a, uint64_t now_ns)
 {
     bool is_woken = atomic_exchange_explicit(&a->is_woken, false, memory_order_acquire);
@@ -59,8 +67,7 @@ uint64_t tp_agent_move_events(struct tp_agent *a, uint64_t now_ns)
                a->part.state == TP_PART_FLUSHING;
     if (tp_part_is_draining(&a->part) && (is_woken || now_ns >= a->drain_ns))
         drain(a, now_ns);
-    if (!a->is_posting && a->part.backlog.first != NULL && a->id[0] != '\0' &&
-        tp_part_may_post(&a->part) && now_ns >= a->retry_ns[TP_LINK_POST])
+    if (a->part.backlog.first != NULL && may_post(a, now_ns))
         post(a);
     if (tp_part_is_draining(&a->part))
         return a->drain_ns;

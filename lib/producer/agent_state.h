@@ -42,9 +42,10 @@ enum tp_agent_call {
 /* A sync that is on its way. */
 struct tp_agent_sync {
     struct tp_buf body;
-    size_t n_acks;   /* how many of the part's oldest acks it carries */
-    int64_t sent_ns; /* by our clock */
-    bool has_ahead;  /* orders came ahead of its answer, which will not be long */
+    size_t n_acks;       /* how many of the part's oldest acks it carries */
+    int64_t sent_ns;     /* by our clock */
+    bool has_ahead;      /* orders came ahead of its answer, which will not be long */
+    bool has_counts_due; /* its counts are not told by another one */
 };
 
 struct tp_agent {
@@ -97,16 +98,42 @@ struct tp_agent {
     pthread_mutex_t lock; /* guards all below; a leaf */
     pthread_cond_t changed;
     uint64_t n_flushes_wanted, n_flushes_done;
-    bool is_ending;
-    bool is_over;           /* the thread has nothing left to do */
-    uint64_t end_ns;        /* with is_ending: the deadline */
+    bool is_ending;         /* the thread is asked to end */
+    bool is_over;           /* it has; nothing is sent any more */
+    uint64_t end_ns;        /* from is_ending on, fixed: the deadline */
+    uint64_t cut_ns;        /* likewise: what is not sent by then is not waited for */
     struct tp_stats *stats; /* what was last published; its own block */
+
+    /* The end, as the thread knows it */
+    bool ends;       /* it was asked to, as of this turn */
+    bool is_cut_off; /* the time to send is over */
+    bool is_counted; /* the rings are empty for good, and the service is told of it */
 
     /* Flushes, as the thread knows them */
     uint64_t flush_seen;  /* wanted before the last drain */
     uint64_t flush_taken; /* begun */
     uint64_t flush_seq;   /* done when this batch is sent */
 };
+
+/* See, once in each turn, whether it is to end, and do what follows for the trace. */
+void tp_agent_see_end(struct tp_agent *a, uint64_t now_ns);
+
+/* Whether the thread is to end now. */
+bool tp_agent_is_over(const struct tp_agent *a, uint64_t now_ns);
+
+/* When the end has something due that nothing else brings. */
+uint64_t tp_agent_end_due(const struct tp_agent *a);
+
+/* Whether it sends what was recorded before it leaves. */
+bool tp_agent_is_sending(const struct tp_agent *a);
+
+/* Take the answer to the farewell. */
+void tp_agent_left(struct tp_agent *a, const struct tp_link_reply *reply,
+                   uint64_t now_ns);
+
+/* The thread ends: count what is not sent as dropped. Returns whether there is nothing
+ * of that kind. */
+bool tp_agent_give_up_rest(struct tp_agent *a);
 
 /* Write a line on stderr if the settings ask for it. */
 void tp_agent_log(const struct tp_agent *a, const char *format, ...)

@@ -77,6 +77,7 @@ static bool send_sync(struct tp_agent *a, enum tp_link_channel channel,
     if (tp_link_begin(a->link, channel, &request, NULL) != TP_OK)
         return false;
     tp_part_told_step(&a->part, report.step);
+    sync->has_counts_due = a->has_counts_due;
     a->has_counts_due = false;
     a->exchange.sent_ns = 0;
     return true;
@@ -98,10 +99,11 @@ static void send_farewell(struct tp_agent *a)
 
 /* Acks that no request carries now. A held poll has given up its acks to the service
  * long since, but only its answer proves it. Where that is on its way, the next poll
- * takes those that are new. */
+ * takes those that are new. At the end there is no next poll, and what the last one
+ * carries might come in behind the farewell. */
 static bool has_acks(const struct tp_agent *a)
 {
-    bool is_held = tp_link_is_busy(a->link, TP_LINK_POLL);
+    bool is_held = !a->ends && tp_link_is_busy(a->link, TP_LINK_POLL);
 
     return a->part.n_acks > (is_held ? a->poll.n_acks : 0) &&
            !(is_held && a->poll.has_ahead);
@@ -120,31 +122,27 @@ static bool is_report_due(const struct tp_agent *a, uint64_t now_ns)
            (tp_part_is_draining(&a->part) && now_ns >= a->report_ns);
 }
 
-static bool is_ending(struct tp_agent *a)
-{
-    bool is_ending;
-
-    pthread_mutex_lock(&a->lock);
-    is_ending = a->is_ending;
-    pthread_mutex_unlock(&a->lock);
-    return is_ending;
-}
-
 static bool is_idle(const struct tp_agent *a, enum tp_link_channel channel,
                     uint64_t now_ns)
 {
     return !tp_link_is_busy(a->link, channel) && now_ns >= a->retry_ns[channel];
 }
 
-/* The channel REPORT has time: registrations first. */
-static void use_report(struct tp_agent *a, bool ends, uint64_t now_ns)
+/* One that leaves registers only where it has to, so that the rest is taken. */
+static bool may_register(const struct tp_agent *a)
 {
-    if (!ends && tp_agent_register(a, now_ns))
+    return !a->ends || (a->id[0] == '\0' && tp_agent_is_sending(a));
+}
+
+/* The channel REPORT has time: registrations first. */
+static void use_report(struct tp_agent *a, uint64_t now_ns)
+{
+    if (may_register(a) && tp_agent_register(a, now_ns))
         return;
     if (a->id[0] == '\0')
         return;
     if (is_report_due(a, now_ns) &&
-        (ends || !tp_agent_may_poll(a) || tp_link_is_busy(a->link, TP_LINK_POLL))) {
+        (a->ends || !tp_agent_may_poll(a) || tp_link_is_busy(a->link, TP_LINK_POLL))) {
         if (send_sync(a, TP_LINK_REPORT, &a->report, 0, REPORT_MS)) {
             a->call = TP_CALL_SYNC;
             a->report_ns = now_ns + REPORT_NS;
@@ -152,18 +150,15 @@ static void use_report(struct tp_agent *a, bool ends, uint64_t now_ns)
         }
         return;
     }
-    if (ends && a->part.state != TP_PART_FLUSHING && !has_acks(a) &&
-        !a->is_leaving_told)
+    if (a->ends && !tp_agent_is_sending(a) && !has_acks(a) && !a->is_leaving_told)
         send_farewell(a);
 }
 
 void tp_agent_sync(struct tp_agent *a, uint64_t now_ns)
 {
-    bool ends = is_ending(a);
-
     if (is_idle(a, TP_LINK_REPORT, now_ns))
-        use_report(a, ends, now_ns);
-    if (!ends && tp_agent_may_poll(a) && is_idle(a, TP_LINK_POLL, now_ns) &&
+        use_report(a, now_ns);
+    if (!a->ends && tp_agent_may_poll(a) && is_idle(a, TP_LINK_POLL, now_ns) &&
         send_sync(a, TP_LINK_POLL, &a->poll, WAIT_MS, POLL_MS))
         a->report_ns = now_ns + REPORT_NS;
 }
@@ -253,6 +248,7 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
         /* An older service knows counts in all only. */
         a->is_plain_service = a->is_plain_service ||
                               tp_str_is(tp_wire_problem(reply->body), "unknown-field");
+        a->has_counts_due = a->has_counts_due || sync->has_counts_due;
         tp_agent_failed(a, channel, reply, now_ns);
         return;
     }

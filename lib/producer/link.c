@@ -328,6 +328,16 @@ bool tp_link_is_busy(const struct tp_link *l, enum tp_link_channel channel)
     return l->channels[channel].is_busy;
 }
 
+bool tp_link_has_sent(const struct tp_link *l, enum tp_link_channel channel)
+{
+    const struct channel *c = &l->channels[channel];
+    long n_bytes = 0;
+
+    return c->is_busy &&
+           curl_easy_getinfo(c->easy, CURLINFO_REQUEST_SIZE, &n_bytes) == CURLE_OK &&
+           n_bytes > 0;
+}
+
 void tp_link_drop(struct tp_link *l, enum tp_link_channel channel)
 {
     end_request(l, &l->channels[channel]);

@@ -81,6 +81,10 @@ int tp_link_begin(struct tp_link *l, enum tp_link_channel channel,
 /* Whether a request is on its way, or its answer was not taken yet. */
 bool tp_link_is_busy(const struct tp_link *l, enum tp_link_channel channel);
 
+/* Whether anything was sent of the request that is on its way: else the service knows
+ * nothing of it. */
+bool tp_link_has_sent(const struct tp_link *l, enum tp_link_channel channel);
+
 /* Break off the request of a channel, if there is one; there will be no answer. */
 void tp_link_drop(struct tp_link *l, enum tp_link_channel channel);
 

@@ -83,9 +83,9 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
  */
 void tp_recorder_start(struct tp_recorder *r, uint64_t at_ns);
 
-/* Agent: record nothing that begins after at_ns, 0 = now; counted likewise. Slices
- * that are open now are drained as unfinished by a drain with is_last. With takes_late
- * the types stay enabled, so that what was before can still be reported. */
+/* Record nothing that begins after at_ns, 0 = now; counted likewise. Slices that are
+ * open now are drained as unfinished by a drain with is_last. With takes_late the types
+ * stay enabled, so that what was before can still be reported. From any thread. */
 void tp_recorder_stop(struct tp_recorder *r, uint64_t at_ns);
 
 /* Agent: after a stop with takes_late: nothing is reported any more. */

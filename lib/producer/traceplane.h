@@ -121,15 +121,16 @@ struct tp_options {
 int tp_open(const struct tp_options *options, struct tp_client **out,
             struct tp_err *err);
 
-/* Send what is recorded, for flush_ms at most, and release the client. NULL and
- * tp_client_off are allowed. Exit of the process does the same for all clients, but for
- * the release; a tp_close() that it meets ends with it. */
+/* Send what is recorded, leave the service, and release the client, in flush_ms at
+ * most; what does not get there counts as dropped. NULL and tp_client_off are allowed.
+ * Exit of the process does the same for all clients, but for the release; a tp_close()
+ * that it meets ends with it. */
 void tp_close(struct tp_client *client);
 
 /*
  * Wait until all that was recorded before is with the service.
  *
- * TP_EAGAIN  not within timeout_ms; it is tried on. TP_ESTATE  the client is off.
+ * TP_EAGAIN  not within timeout_ms; it is tried on. TP_ESTATE  it is off, or has ended.
  */
 int tp_flush(struct tp_client *client, uint32_t timeout_ms, struct tp_err *err);
 

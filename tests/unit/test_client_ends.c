@@ -1,5 +1,6 @@
 /* How the life of a process ends for its clients, whatever its threads are doing at
- * that moment: exit() against tp_close() and tp_open(), and fork(). Each case runs in a
+ * that moment: exit() against tp_close() and tp_open(), pthread_cancel(), and fork().
+ * Each case runs in a
  * process of its own, which tells by its status how it went. */
 #include <pthread.h>
 #include <sched.h>
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "producer/agent_state.h"
 #include "support/fake_service.h"
 
 #define TRIES 6
@@ -93,20 +95,15 @@ static void judge(void)
     _exit(found);
 }
 
-static void exit_and_close(int order)
+/* Open the client and record something. */
+static void begin(void)
 {
     struct tp_options options = {.options_bytes = sizeof(options),
                                  .has_rank = true,
                                  .flush_ms = 60000};
     unsigned type = TP_TYPE_NONE;
-    pthread_t thread;
     char url[128];
 
-    atexit(judge);
-    fake_service_init(&service);
-    for (int i = 0; i < 3; i++) /* the end takes a while */
-        fake_service_answer(&service, FAKE_EVENTS, 503, NULL);
-    fake_service_answer(&service, FAKE_EVENTS, 200, NULL);
     fake_service_answer(&service, FAKE_SYNC, 200, PREPARE);
     fake_service_answer(&service, FAKE_SYNC, 200, NULL);
     snprintf(url, sizeof(url), "unix:%s", service.path);
@@ -115,11 +112,23 @@ static void exit_and_close(int order)
         tp_register_type(client, "demo", "STEP", TP_KIND_SLICE, NULL, &type, NULL) !=
             TP_OK)
         _exit(4);
-    atexit(note_exit);
     while (!tp_enabled(client, type))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     for (int i = 0; i < 100; i++)
         TP_INSTANT(client, type, "x");
+}
+
+static void exit_and_close(int order)
+{
+    pthread_t thread;
+
+    atexit(judge);
+    fake_service_init(&service);
+    for (int i = 0; i < 3; i++) /* the end takes a while */
+        fake_service_answer(&service, FAKE_EVENTS, 503, NULL);
+    fake_service_answer(&service, FAKE_EVENTS, 200, NULL);
+    begin();
+    atexit(note_exit);
     if (pthread_create(&thread, NULL, close_it, &order) != 0)
         _exit(5);
     pthread_detach(thread);
@@ -138,6 +147,97 @@ static void test_an_exit_and_a_close_at_once_send_all_and_crash_nothing(void **s
             fail_msg("try %d: %s %d", i, WIFSIGNALED(status) ? "signal" : "status",
                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
+}
+
+/* Registered before the library's: all has ended. */
+static void flush_after_all(void)
+{
+    struct tp_err err = {0};
+    int rc = tp_flush(client, 1000 * HUNG_S, &err);
+
+    fake_service_fini(&service);
+    _exit(rc == TP_ESTATE && strstr(err.message, "has ended") != NULL ? 0 : 1);
+}
+
+static void exit_and_flush(int arg)
+{
+    (void)arg;
+    atexit(flush_after_all);
+    fake_service_init(&service);
+    begin();
+    exit(0);
+}
+
+static void test_a_flush_after_the_end_says_so_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(exit_and_flush, 0), 0);
+}
+
+/* Cancels. */
+
+enum { IN_FLUSH, IN_CLOSE, PLACES };
+
+static atomic_bool has_returned;
+
+static void *wait_in(void *arg)
+{
+    if (*(const int *)arg == IN_FLUSH)
+        tp_flush(client, 1000 * HUNG_S, NULL);
+    else
+        tp_close(client);
+    atomic_store(&has_returned, true);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* The call is under way: it waits for what the service keeps back. */
+static void await_call(struct tp_agent *agent, int place)
+{
+    bool is_waiting = false;
+
+    while (!is_waiting) {
+        pthread_mutex_lock(&agent->lock);
+        is_waiting = place == IN_FLUSH ? agent->n_flushes_wanted > 0 : agent->is_ending;
+        pthread_mutex_unlock(&agent->lock);
+        sched_yield();
+    }
+}
+
+/* Runs after the handler of the library, if that ends. */
+static void end_service(void)
+{
+    fake_service_fini(&service);
+}
+
+static void cancel_in(int place)
+{
+    void *result = NULL;
+    pthread_t thread;
+
+    atexit(end_service);
+    fake_service_init(&service);
+    fake_service_keep(&service, FAKE_EVENTS, true);
+    begin();
+    if (pthread_create(&thread, NULL, wait_in, &place) != 0)
+        _exit(5);
+    await_call(tp_recorder_agent(tp_recorder_of(client)), place);
+    pthread_cancel(thread);
+    fake_service_keep(&service, FAKE_EVENTS, false);
+    pthread_join(thread, &result);
+    if (!atomic_load(&has_returned) || result != PTHREAD_CANCELED)
+        _exit(1);
+    exit(0); /* it would wait for a thread that is not there any more */
+}
+
+static void test_a_thread_that_is_cancelled_in_a_call_returns_from_it(void **state)
+{
+    static const char *const places[PLACES] = {"tp_flush", "tp_close"};
+
+    (void)state;
+    for (int i = 0; i < PLACES; i++)
+        if (status_of(cancel_in, i) != 0)
+            fail_msg("%s", places[i]);
 }
 
 /* Forks. */
@@ -252,6 +352,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_exit_and_a_close_at_once_send_all_and_crash_nothing),
+        cmocka_unit_test(test_a_flush_after_the_end_says_so_at_once),
+        cmocka_unit_test(test_a_thread_that_is_cancelled_in_a_call_returns_from_it),
         cmocka_unit_test(test_a_child_never_waits_for_a_thread_of_its_parent),
     };
 
