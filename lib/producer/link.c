@@ -254,6 +254,9 @@ static void set_options(struct tp_link *l, struct channel *c)
 {
     curl_easy_reset(c->easy);
     curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700 /* 7.87.0; an older one waits for the resolver */
+    curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
     curl_easy_setopt(c->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->why);
     curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, take_bytes);
