@@ -433,18 +433,78 @@ static bool is_arming(const struct tp_member *m)
            m->producer->has_synced;
 }
 
-/* Start when every producer that was asked has answered. */
+/* Whether a member was not asked to arm, since it has asked for nothing yet. */
+static bool is_silent(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_WAITING && !is_arming(m) &&
+           (m->producer == NULL || !tp_kineto_is(m->producer));
+}
+
+static size_t count_members(const struct tp_trace *t,
+                            bool (*is_one)(const struct tp_member *))
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_members; i++)
+        n += is_one(t->members[i]);
+    return n;
+}
+
+static bool is_armed(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_ARMED;
+}
+
+static bool has_refused(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_REFUSED;
+}
+
+static bool is_lost(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_LOST;
+}
+
+/* Why it starts: whom it has waited for, and who is not armed all the same. */
+static void say_armed(const struct tp_trace *t, char *out, size_t size)
+{
+    static const struct {
+        bool (*is_one)(const struct tp_member *m);
+        const char *what;
+    } others[] = {{is_silent, "yet to ask for commands"},
+                  {has_refused, "refused"},
+                  {is_lost, "lost"}};
+    bool has_armed = count_members(t, is_armed) > 0, has_others = false;
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        size_t n = count_members(t, others[i].is_one);
+
+        if (n == 0)
+            continue;
+        if (!has_others)
+            len = (size_t)snprintf(out, size, "%s",
+                                   has_armed ? "all producers that take part are armed"
+                                             : "nobody to wait for");
+        len += (size_t)snprintf(out + len, size - len, "%s %zu %s",
+                                has_others ? "," : ";", n, others[i].what);
+        has_others = true;
+    }
+    if (!has_others)
+        snprintf(out, size, "%s",
+                 has_armed ? "all producers are armed" : "nobody to wait for");
+}
+
+/* Start when every producer that was asked has answered. One that has never asked for
+ * commands, such as one that only posts, may never do so: it is told when it does. */
 static int start_when_armed(struct tp_trace *t, struct tp_now now, struct tp_err *err)
 {
-    bool has_armed = false;
+    char cause[TP_SESSION_CAUSE_BYTES];
 
     if (t->spec.start != TP_START_NOW || t->is_planned || waits_for_any(t, is_arming))
         return TP_OK;
-    for (size_t i = 0; i < t->n_members && !has_armed; i++)
-        has_armed = t->members[i]->state == TP_MEMBER_ARMED;
-    return tp_life_start(t,
-                         has_armed ? "all producers are armed" : "nobody to wait for",
-                         now, err);
+    say_armed(t, cause, sizeof(cause));
+    return tp_life_start(t, cause, now, err);
 }
 
 static int advance_stopping(struct tp_trace *t, struct tp_now now, struct tp_err *err)
