@@ -173,6 +173,7 @@ void tp_agent_succeeded(struct tp_agent *a)
 
 static void take_answers(struct tp_agent *a)
 {
+    bool is_sent = tp_link_has_sent(a->link, TP_LINK_REPORT);
     struct tp_link_reply reply;
     struct tp_str ahead;
 
@@ -189,6 +190,8 @@ static void take_answers(struct tp_agent *a)
     } else if (a->call == TP_CALL_LEAVE) {
         tp_agent_left(a, &reply, tp_now());
     } else {
+        if (is_sent)
+            tp_agent_note_known(a, &reply);
         tp_agent_registered(a, &reply, tp_now());
     }
 }

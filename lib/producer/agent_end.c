@@ -12,6 +12,7 @@
  * the bound is for the farewell, so that nobody waits for one who has gone with events
  * unsent.
  */
+#include <stdio.h>
 #include <traceplane/record.h>
 
 #include "base/err.h"
@@ -61,6 +62,13 @@ static bool look(struct tp_agent *a)
     return is_new;
 }
 
+/* Without an answer, the farewell goes by the id that was asked for. */
+static void assume_known(struct tp_agent *a)
+{
+    if (a->id[0] == '\0' && a->may_be_known)
+        snprintf(a->id, sizeof(a->id), "%s", a->own_id);
+}
+
 void tp_agent_see_end(struct tp_agent *a, uint64_t now_ns)
 {
     if (look(a)) {
@@ -73,8 +81,10 @@ void tp_agent_see_end(struct tp_agent *a, uint64_t now_ns)
     if (!a->ends)
         return;
     tp_part_leave(&a->part, now_ns);
-    if (!is_flushing(a))
-        a->n_exchanges = 0; /* it takes part in nothing any more */
+    if (!is_flushing(a)) { /* it takes part in nothing any more */
+        a->n_exchanges = 0;
+        assume_known(a);
+    }
     if (is_flushing(a) && !a->is_cut_off && now_ns >= a->cut_ns)
         cut_off(a);
     if (is_flushing(a) && a->part.is_drained && !a->is_counted)
@@ -85,6 +95,13 @@ void tp_agent_see_end(struct tp_agent *a, uint64_t now_ns)
 static bool is_registering(const struct tp_agent *a)
 {
     return a->call == TP_CALL_PRODUCER && tp_link_has_sent(a->link, TP_LINK_REPORT);
+}
+
+void tp_agent_note_known(struct tp_agent *a, const struct tp_link_reply *reply)
+{
+    if (a->call == TP_CALL_PRODUCER)
+        a->may_be_known = reply->status == 0 && a->own_id[0] != '\0' &&
+                          a->wire_age == TP_WIRE_NOW;
 }
 
 bool tp_agent_is_sending(const struct tp_agent *a)

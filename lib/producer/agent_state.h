@@ -62,6 +62,7 @@ struct tp_agent {
     char own_id[TP_ULID_BYTES];   /* that we ask for; "" = none */
     enum tp_wire_age wire_age;    /* of the service */
     char id[TP_WIRE_ID_BYTES];    /* "" = not registered */
+    bool may_be_known;            /* by own_id: the answer to a registration was lost */
     size_t n_types_known;         /* of the registry, with the service */
     size_t n_types_asked;         /* in the request on its way */
     size_t n_types_told;          /* that were said to wait, and all before them */
@@ -126,6 +127,9 @@ uint64_t tp_agent_end_due(const struct tp_agent *a);
 
 /* Whether it sends what was recorded before it leaves. */
 bool tp_agent_is_sending(const struct tp_agent *a);
+
+/* A registration was sent, and its answer is this one. */
+void tp_agent_note_known(struct tp_agent *a, const struct tp_link_reply *reply);
 
 /* Take the answer to the farewell. */
 void tp_agent_left(struct tp_agent *a, const struct tp_link_reply *reply,

@@ -161,6 +161,30 @@ static void test_an_end_in_the_middle_of_a_drain_loses_nothing(void **state)
     fake_service_fini(&rig.service);
 }
 
+/* The answer itself, after which the next poll would carry the acks, does not come. */
+static void test_what_was_told_ahead_is_acknowledged_before_the_farewell(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    fake_service_say_ahead(&rig.service, "Traceplane-Sync: " PREPARE);
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, PREPARE);
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
+    rig_open(&rig, LONG_MS);
+    assert_int_equal(tp_register_type(rig.client, "demo", "STEP", TP_KIND_SLICE, NULL,
+                                      &rig.type, NULL),
+                     TP_OK);
+    while (!tp_enabled(rig.client, rig.type))
+        pause_ms(1);
+    record(&rig, 100);
+    tp_close(rig.client);
+    assert_true(has_acked(&rig, "\"stop\""));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 200\nLEAVE - 200\n"));
+    fake_service_go_on(&rig.service);
+    fake_service_fini(&rig.service);
+}
+
 static void test_what_cannot_be_sent_in_time_is_told_and_left_behind(void **state)
 {
     struct rig rig;
@@ -233,6 +257,25 @@ static void test_a_registration_on_its_way_is_awaited_and_taken_back(void **stat
     fake_service_fini(&rig.service);
 }
 
+/* The service may have made a producer, by the id that was asked for. */
+static void test_a_registration_whose_answer_is_lost_is_taken_back(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    fake_service_answer(&rig.service, FAKE_PRODUCERS, FAKE_CUT, NULL);
+    fake_service_keep(&rig.service, FAKE_PRODUCERS, true);
+    rig_open(&rig, LONG_MS);
+    fake_service_await(&rig.service, FAKE_PRODUCERS, 1);
+    rig_begin_close(&rig);
+    await_ending(&rig);
+    fake_service_keep(&rig.service, FAKE_PRODUCERS, false);
+    pthread_join(rig.closer, NULL);
+    assert_true(fake_service_has(&rig.service, "PRODUCERS - -1\nLEAVE - 200\n"));
+    fake_service_fini(&rig.service);
+}
+
 static void test_a_farewell_that_is_not_taken_is_said_again(void **state)
 {
     struct rig rig;
@@ -252,9 +295,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_end_in_the_middle_of_a_drain_loses_nothing),
+        cmocka_unit_test(test_what_was_told_ahead_is_acknowledged_before_the_farewell),
         cmocka_unit_test(test_what_cannot_be_sent_in_time_is_told_and_left_behind),
         cmocka_unit_test(test_one_that_is_forgotten_registers_again_to_send_the_rest),
         cmocka_unit_test(test_a_registration_on_its_way_is_awaited_and_taken_back),
+        cmocka_unit_test(test_a_registration_whose_answer_is_lost_is_taken_back),
         cmocka_unit_test(test_a_farewell_that_is_not_taken_is_said_again),
     };
 
