@@ -251,6 +251,8 @@ static void settle(struct join *j, struct item *items, size_t n)
         share(&world, world_of(items[i].who));
         has_kineto = has_kineto || items[i].is_kineto;
     }
+    if (!has_kineto && rank.is_disputed)
+        return; /* one process that plays several ranks: each is to be seen */
     for (size_t i = 0; i < n && (has_kineto || has_several); i++) {
         struct tp_identity_view *who = items[i].who;
         bool is_first = strcmp(who->id, items[0].who->id) == 0;

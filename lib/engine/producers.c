@@ -373,13 +373,45 @@ int tp_engine_producer_register(struct tp_engine *e,
     return hand_out(list, out, err);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const struct tp_producer *const *x = a, *const *y = b;
+
+    return strcmp((*x)->who.id, (*y)->who.id);
+}
+
+/* The producers that a query is about from its cursor on, in order of id, which is not
+ * the order in which they came: *n of them, in memory that is the caller's. NULL
+ * without memory. */
+static const struct tp_producer **find_listed(struct tp_engine *e,
+                                              const struct tp_producer_query *q,
+                                              size_t *n)
+{
+    const struct tp_producer **all =
+        malloc((tp_strmap_len(&e->producers) + 1) * sizeof(*all));
+    size_t cursor = 0;
+    void *found;
+
+    *n = 0;
+    while (all != NULL && tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
+        const struct tp_producer *p = found;
+
+        if ((q->job.len == 0 || tp_str_is(q->job, p->job->name)) &&
+            (q->after.len == 0 || memcmp(p->who.id, q->after.ptr, q->after.len) > 0))
+            all[(*n)++] = p;
+    }
+    if (all != NULL)
+        qsort(all, *n, sizeof(*all), by_id);
+    return all;
+}
+
 int tp_engine_producers_list(struct tp_engine *e, const struct tp_producer_query *q,
                              struct tp_now now, struct tp_producer_list **out,
                              struct tp_problem *problem, struct tp_err *err)
 {
-    size_t limit = q->limit == 0 ? PAGE_DEFAULT : q->limit, cursor = 0;
+    size_t limit = q->limit == 0 ? PAGE_DEFAULT : q->limit, n = 0;
+    const struct tp_producer **all;
     struct tp_producer_list *list;
-    void *found;
 
     tp_problem_clear(problem);
     if (q->after.len != 0 && q->after.len != TP_TRACE_ID_BYTES - 1)
@@ -389,21 +421,18 @@ int tp_engine_producers_list(struct tp_engine *e, const struct tp_producer_query
     limit = limit > e->limits.list_items ? e->limits.list_items : limit;
     list = new_list(limit);
     tp_lock_take(&e->lock);
-    while (list != NULL && list->items != NULL &&
-           tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
-        const struct tp_producer *p = found;
-
-        if (q->job.len != 0 && !tp_str_is(q->job, p->job->name))
-            continue;
-        if (q->after.len != 0 && memcmp(p->who.id, q->after.ptr, q->after.len) <= 0)
-            continue;
-        if (list->n == limit) {
-            list->has_more = true;
-            break;
-        }
-        view_producer(p, now, list->pool, &list->items[list->n++]);
-    }
+    all = find_listed(e, q, &n);
+    for (; list != NULL && list->items != NULL && list->n < n && list->n < limit;
+         list->n++)
+        view_producer(all[list->n], now, list->pool, &list->items[list->n]);
     tp_lock_give(&e->lock);
+    if (list != NULL)
+        list->has_more = n > list->n;
+    if (all == NULL) {
+        tp_producer_list_free(list);
+        list = NULL;
+    }
+    free(all);
     return hand_out(list, out, err);
 }
 

@@ -305,7 +305,9 @@ static int load_producer(const struct tp_row_producer *row, struct tp_err *err,
 
     if (job == NULL)
         return TP_OK;
-    rc = tp_producer_add(job, l->e, &row->who, row->capabilities, true, &p, err);
+    /* Native ones come back by their ids. */
+    rc = tp_producer_add(job, l->e, &row->who, row->capabilities,
+                         !tp_str_is(row->who.kind, "native"), &p, err);
     if (rc != TP_OK)
         return rc;
     p->registered_ns = row->registered_ns;

@@ -111,21 +111,39 @@ static int attach_file(struct tp_upload *u, struct tp_trace *t,
     return rc;
 }
 
+/* The member that the producer of an id is, or was when it was told its stream: that it
+ * is forgotten at the moment does not make its events another's. NULL: none. */
+static struct tp_member *find_member(struct tp_engine *e, const struct tp_trace *t,
+                                     struct tp_str id)
+{
+    const struct tp_producer *p = tp_producer_find(e, id);
+    char text[TP_TRACE_ID_BYTES];
+    struct tp_member *m;
+
+    if (p != NULL && p->member != NULL && p->member->trace == t)
+        return p->member;
+    if (id.len >= sizeof(text))
+        return NULL;
+    snprintf(text, sizeof(text), "%.*s", (int)id.len, id.ptr);
+    m = tp_member_find(t, text);
+    return m == NULL || m->stream_no == 0 ? NULL : m;
+}
+
 /* The stream of a producer that takes part and is named by its id; *out is NULL when it
  * is not so. */
 static int find_member_stream(struct tp_engine *e, const struct tp_trace *t,
                               struct tp_str id, struct tp_stream **out,
                               struct tp_problem *problem, struct tp_err *err)
 {
-    const struct tp_producer *p = tp_producer_find(e, id);
+    struct tp_member *m = find_member(e, t, id);
     int rc;
 
     *out = NULL;
-    if (p == NULL || p->member == NULL || p->member->trace != t)
+    if (m == NULL)
         return TP_OK;
-    rc = tp_streams_for_member(p->member, problem, err);
+    rc = tp_streams_for_member(m, problem, err);
     if (rc == TP_OK)
-        *out = t->streams[p->member->stream_no - 1];
+        *out = t->streams[m->stream_no - 1];
     return rc;
 }
 

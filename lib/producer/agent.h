@@ -53,6 +53,10 @@ void tp_agent_wake(void *agent);
  */
 int tp_agent_flush(struct tp_agent *a, uint64_t timeout_ms, struct tp_err *err);
 
+/* Begin what tp_agent_stop() does, and return: so several end side by side. Its bound
+ * is from now on; asked again, nothing changes. By one thread, before it stops it. */
+void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms);
+
 /* End it: stop recording, send what is left, leave the service; in the last quarter of
  * bound_ms (500 ms at most) it leaves with what is not sent, and counts it as dropped.
  * Returns when its thread has ended. Once, by one thread, which is not cancelled. */

@@ -152,11 +152,21 @@ bool tp_agent_give_up_rest(struct tp_agent *a)
     return is_all_sent;
 }
 
-void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms)
+static bool is_asked(struct tp_agent *a)
+{
+    bool is_ending;
+
+    pthread_mutex_lock(&a->lock);
+    is_ending = a->is_ending;
+    pthread_mutex_unlock(&a->lock);
+    return is_ending;
+}
+
+void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms)
 {
     uint64_t bound_ns = bound_ms * NS_PER_MS, farewell_ns = bound_ns / FAREWELL_SHARE;
 
-    if (!a->has_thread)
+    if (!a->has_thread || is_asked(a))
         return;
     /* Now, and not when the thread looks: it may have a lot to drain, and all that came
      * on top of it would have to go within the bound, too. */
@@ -169,6 +179,13 @@ void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms)
     a->cut_ns = a->end_ns - farewell_ns;
     pthread_mutex_unlock(&a->lock);
     tp_agent_wake(a);
+}
+
+void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms)
+{
+    if (!a->has_thread)
+        return;
+    tp_agent_ask_to_end(a, bound_ms);
     pthread_join(a->thread, NULL);
     a->has_thread = false;
 }

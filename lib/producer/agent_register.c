@@ -78,6 +78,8 @@ bool tp_agent_register(struct tp_agent *a, uint64_t now_ns)
 void tp_agent_forget(struct tp_agent *a)
 {
     a->id[0] = '\0';
+    a->wire_age = TP_WIRE_NOW; /* it may be a newer service that knows nothing of us */
+    a->is_plain_service = false;
     a->n_types_known = 0;
     a->types_retry_ns = a->types_wait_ns = 0;
 }

@@ -112,6 +112,15 @@ static struct entry *find_running(void)
     return e;
 }
 
+/* Under the lock: all clients that nobody ends yet begin to, so that an exit takes as
+ * long as the slowest of them and not as all together. */
+static void ask_all_to_end(void)
+{
+    for (struct entry *e = clients.first; e != NULL; e = e->next)
+        if (e->agent != NULL && !e->is_left_over && !e->is_ending)
+            tp_agent_ask_to_end(e->agent, tp_agent_settings(e->agent)->flush_ms);
+}
+
 /* Send what is left. The clients stay usable, since threads may still be recording. */
 static void at_exit(void)
 {
@@ -120,6 +129,7 @@ static void at_exit(void)
 
     pthread_mutex_lock(&clients.lock);
     clients.is_exiting = true;
+    ask_all_to_end();
     while ((e = find_running()) != NULL || clients.n_busy > 0) {
         if (e != NULL)
             end_agent(e);

@@ -162,6 +162,8 @@ static bool take_one(struct drain *d, struct tp_ring *g, uint64_t *tail)
 
     if (TP_RECORD_KIND(record[0]) == TP_RECORD_MARK)
         take_mark(d, g, record);
+    else if (TP_RECORD_KIND(record[0]) == TP_RECORD_OPEN && g->n_open_told > 0)
+        g->n_open_told--; /* a thread that ends has put it here since */
     else if (g->told_session == d->session && !take_record(d, record))
         return false;
     *tail = tp_ring_after(g, *tail, TP_RECORD_WORDS(record[0]));

@@ -58,9 +58,10 @@ static TP_ALWAYS bool put_usual(struct tp_client *client, uint64_t header,
     return true;
 }
 
-/* As put_usual() in all cases. Returns false when the event is dropped. */
+/* As put_usual() in all cases, for an event at those ticks unless its time is its own.
+ * Returns false when it is dropped. */
 static TP_RARELY bool put_whole(struct tp_client *client, uint64_t header,
-                                unsigned n_head, struct tp_fields fields,
+                                unsigned n_head, struct tp_fields fields, uint64_t at,
                                 struct place *place)
 {
     struct tp_recorder *r = (struct tp_recorder *)client;
@@ -74,11 +75,11 @@ static TP_RARELY bool put_whole(struct tp_client *client, uint64_t header,
     if (TP_RECORD_KIND(header) == TP_RECORD_COMPLETE)
         type |= TP_ROOM_OWN_TIME;
     if (n == TP_FIELDS_TOO_LARGE) {
-        tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type);
+        tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type, at);
         return false;
     }
     n += n_head;
-    p = tp_room_reserve(r, g, n, type, &place->after);
+    p = tp_room_reserve(r, g, n, type, at, &place->after);
     if (p == NULL)
         return false;
     p[0] = header | TP_RECORD_HEADER(0, 0, fields.n, n, 0);
@@ -91,10 +92,11 @@ static TP_RARELY bool put_whole(struct tp_client *client, uint64_t header,
 static TP_RARELY void instant_whole(struct tp_client *client, uint64_t header,
                                     struct tp_fields fields)
 {
+    const uint64_t now = tp_ticks_now();
     struct place place;
 
-    if (put_whole(client, header, 2, fields, &place)) {
-        place.words[1] = tp_ticks_now();
+    if (put_whole(client, header, 2, fields, now, &place)) {
+        place.words[1] = now;
         tp_room_commit(place.ring, place.after);
     }
 }
@@ -153,7 +155,8 @@ static inline void put_short(struct tp_client *client, unsigned type, uint64_t h
     uint64_t after;
     uint64_t *p;
 
-    if (g == NULL || (p = tp_room_reserve(r, g, n, type_and_time, &after)) == NULL)
+    if (g == NULL ||
+        (p = tp_room_reserve(r, g, n, type_and_time, time, &after)) == NULL)
         return;
     p[0] = header;
     p[1] = time;
@@ -196,7 +199,7 @@ static TP_RARELY void complete_whole(struct tp_client *client, uint64_t header,
 {
     struct place place;
 
-    if (put_whole(client, header, 4, fields, &place)) {
+    if (put_whole(client, header, 4, fields, 0, &place)) {
         put_interval(place.words, when);
         tp_room_commit(place.ring, place.after);
     }

@@ -8,13 +8,12 @@
 
 #define WAIT_NS 20000 /* between two looks at a full ring */
 
-void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned type)
+void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned type,
+                  uint64_t at)
 {
-    uint64_t now = tp_ticks_now();
-
     if ((type & TP_ROOM_OWN_TIME) != 0 ||
-        (now >= atomic_load_explicit(&r->start_ticks, memory_order_relaxed) &&
-         now <= atomic_load_explicit(&r->stop_ticks, memory_order_relaxed)))
+        (at >= atomic_load_explicit(&r->start_ticks, memory_order_relaxed) &&
+         at <= atomic_load_explicit(&r->stop_ticks, memory_order_relaxed)))
         tp_ring_count(g, cause, type & 255);
 }
 
@@ -69,7 +68,7 @@ static bool wait_a_moment(const struct tp_recorder *r, unsigned type, uint64_t *
 }
 
 bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
-                  unsigned type)
+                  unsigned type, uint64_t at)
 {
     uint64_t capacity = g->mask + 1;
     uint64_t begin = 0;
@@ -87,6 +86,6 @@ bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
             return true;
         }
     } while (wait_a_moment(r, type, &begin));
-    tp_room_drop(r, g, TP_RING_DROP_FULL, type);
+    tp_room_drop(r, g, TP_RING_DROP_FULL, type, at);
     return false;
 }

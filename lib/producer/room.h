@@ -19,10 +19,15 @@
 #define TP_ROOM_OWN_TIME 256u   /* beside a type: the program says when the event was */
 #define TP_ROOM_AHEAD_WORDS 64u /* before head memory is fetched: eight lines */
 
-/* Count an event that is not kept, unless it is before the start of the trace or after
- * its stop. type  may have TP_ROOM_OWN_TIME. */
+/*
+ * Count an event that is not kept, unless it is before the start of the trace or after
+ * its stop.
+ *
+ * type  may have TP_ROOM_OWN_TIME.
+ * at    when it began, in ticks; not looked at with that.
+ */
 TP_RARELY void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause,
-                            unsigned type);
+                            unsigned type, uint64_t at);
 
 /* The rare ways of the next two. */
 TP_RARELY struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type);
@@ -102,23 +107,25 @@ static inline uint64_t *tp_room_at_hand(const struct tp_ring *g, uint64_t head)
 /* `after` is past the limit: look where tail is, wake the agent, and wait if that is
  * asked for. Returns whether there is room up to `after`. */
 TP_RARELY bool tp_room_find(struct tp_recorder *r, struct tp_ring *g, uint64_t after,
-                            unsigned type);
+                            unsigned type, uint64_t at);
 
 /*
  * Room for a record of n words.
  *
  * type   may have TP_ROOM_OWN_TIME.
+ * at     as for tp_room_drop().
  * after  set: what to give to tp_room_commit().
  *
  * Returns NULL when there is none; then the event is counted as dropped.
  */
 static inline uint64_t *tp_room_reserve(struct tp_recorder *r, struct tp_ring *g,
-                                        unsigned n, unsigned type, uint64_t *after)
+                                        unsigned n, unsigned type, uint64_t at,
+                                        uint64_t *after)
 {
     uint64_t head = tp_room_head(g);
 
     *after = tp_ring_after(g, head, n);
-    if (TP_RARE(*after > g->limit) && !tp_room_find(r, g, *after, type))
+    if (TP_RARE(*after > g->limit) && !tp_room_find(r, g, *after, type, at))
         return NULL;
     return g->words + (head & g->mask);
 }

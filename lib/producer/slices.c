@@ -66,7 +66,7 @@ static TP_RARELY void begin_over(struct tp_recorder *r, struct tp_ring *g,
                                  unsigned type)
 {
     g->top += ONE_OVER;
-    tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type);
+    tp_room_drop(r, g, TP_RING_DROP_TOO_LARGE, type, tp_ticks_now());
 }
 
 /* The slice of n words at `open`, the top of the stack, whose fields are there, is open
@@ -211,7 +211,7 @@ static void end_top(struct tp_recorder *r, struct tp_ring *g, uint64_t now)
     const uint64_t *open = g->stack + start;
     unsigned n = TP_RECORD_WORDS(open[0]);
     uint64_t after;
-    uint64_t *p = tp_room_reserve(r, g, n, TP_RECORD_TYPE(open[0]), &after);
+    uint64_t *p = tp_room_reserve(r, g, n, TP_RECORD_TYPE(open[0]), open[1], &after);
 
     if (p != NULL) {
         put_slice(p, open, n, now);

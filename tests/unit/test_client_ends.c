@@ -1,7 +1,6 @@
 /* How the life of a process ends for its clients, whatever its threads are doing at
  * that moment: exit() against tp_close() and tp_open(), pthread_cancel(), and fork().
- * Each case runs in a
- * process of its own, which tells by its status how it went. */
+ * Each case runs in a process of its own, which tells by its status how it went. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "base/err.h"
 #include "producer/agent_state.h"
 #include "support/fake_service.h"
+#include "support/tmpdir.h"
 
 #define TRIES 6
 #define HUNG_S 120 /* a child that takes longer has got stuck */
@@ -166,6 +168,54 @@ static void exit_and_flush(int arg)
     fake_service_init(&service);
     begin();
     exit(0);
+}
+
+#define SIDE_BY_SIDE 4
+#define BOUND_MS 3000
+
+static char *folder;
+
+/* Clients whose first request is heard and never answered. */
+static void exit_with_several(int arg)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .flush_ms = BOUND_MS};
+    struct tp_client *all[SIDE_BY_SIDE];
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    char url[128], byte;
+
+    (void)arg;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", folder);
+    snprintf(url, sizeof(url), "unix:%s", address.sun_path);
+    options.url = url;
+    if (bind(listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(listener, SIDE_BY_SIDE) != 0)
+        _exit(3);
+    for (int i = 0; i < SIDE_BY_SIDE; i++) {
+        int heard;
+
+        if (tp_open(&options, &all[i], NULL) != TP_OK)
+            _exit(4);
+        heard = accept(listener, NULL, NULL);
+        if (heard < 0 || read(heard, &byte, 1) != 1)
+            _exit(5);
+    }
+    exit(0);
+}
+
+/* One after the other they would take four times the bound of each. */
+static void test_an_exit_takes_as_long_as_one_client(void **state)
+{
+    struct timespec from, to;
+
+    (void)state;
+    folder = tmpdir_new_short();
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    assert_int_equal(status_of(exit_with_several, 0), 0);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    tmpdir_remove(folder);
+    assert_true((to.tv_sec - from.tv_sec) * 1000 < (SIDE_BY_SIDE - 1) * BOUND_MS);
 }
 
 static void test_a_flush_after_the_end_says_so_at_once(void **state)
@@ -352,6 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_exit_and_a_close_at_once_send_all_and_crash_nothing),
+        cmocka_unit_test(test_an_exit_takes_as_long_as_one_client),
         cmocka_unit_test(test_a_flush_after_the_end_says_so_at_once),
         cmocka_unit_test(test_a_thread_that_is_cancelled_in_a_call_returns_from_it),
         cmocka_unit_test(test_a_child_never_waits_for_a_thread_of_its_parent),

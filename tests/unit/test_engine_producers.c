@@ -418,6 +418,10 @@ static void test_one_that_asks_for_an_id_is_known_by_it(void **state)
         assert_int_equal(rig_restart(r), TP_OK);
         assert_int_equal(r->recovery.producers, 2);
     }
+    /* Who asks for none, and is the same in all else, is neither. */
+    ask_for_id(r, "j", "", 0, got);
+    assert_string_not_equal(got, ID_A);
+    assert_string_not_equal(got, ID_B);
     /* Somebody else's: another rank, another job. */
     ask_for_id(r, "j", ID_A, 1, got);
     assert_string_not_equal(got, ID_A);
@@ -433,8 +437,10 @@ static void test_one_that_asks_for_an_id_is_known_by_it(void **state)
     assert_string_equal(got, ID_B);
 }
 
+/* A batch that was on its way meanwhile is its own still. */
 static void test_one_that_was_forgotten_goes_on_in_its_trace(void **state)
 {
+    char *body = rig_events("kernel", 3, 1);
     struct rig *r = *state;
     char got[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     struct tp_sync_reply reply;
@@ -449,6 +455,7 @@ static void test_one_that_was_forgotten_goes_on_in_its_trace(void **state)
     assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(ID_A), r->now,
                                                &r->problem, &r->err),
                      TP_OK);
+    assert_int_equal(rig_post(r, id, ID_A, -1, 1, body, NULL), TP_OK);
     /* Nobody else takes its place. */
     ask_for_id(r, "j", ID_A, 5, got);
     assert_string_not_equal(got, ID_A);
@@ -462,7 +469,11 @@ static void test_one_that_was_forgotten_goes_on_in_its_trace(void **state)
     assert_int_equal(view->n_members, 2);
     assert_string_equal(view->members[0].state, "recording");
     assert_string_equal(view->members[0].reason, "");
+    assert_int_equal(view->n_streams, 1);
+    assert_int_equal(view->streams[0].no, 1);
+    assert_int_equal(view->streams[0].counts.stored, 3);
     tp_trace_view_free(view);
+    free(body);
 }
 
 static void test_lists_of_producers_go_by_page(void **state)
@@ -470,23 +481,29 @@ static void test_lists_of_producers_go_by_page(void **state)
     struct rig *r = *state;
     struct tp_producer_query query = {.job = rig_str("j"), .limit = 2};
     struct tp_producer_list *list;
-    char id[TP_TRACE_ID_BYTES];
+    char id[TP_TRACE_ID_BYTES], last[TP_TRACE_ID_BYTES] = "";
     size_t n = 0;
     bool has_more = true;
 
+    ask_for_id(r, "j", ID_B, 0, id); /* ids do not come in their order */
     for (int i = 0; i < 5; i++)
         rig_producer(r, i == 2 ? "k" : "j", "p", i, id);
+    ask_for_id(r, "j", ID_A, 0, id);
     while (has_more) {
         assert_int_equal(tp_engine_producers_list(r->engine, &query, r->now, &list,
                                                   &r->problem, &r->err),
                          TP_OK);
+        for (size_t i = 0; i < list->n; i++) {
+            assert_true(strcmp(last, list->items[i].id) < 0);
+            memcpy(last, list->items[i].id, sizeof(last));
+        }
         n += list->n;
         has_more = list->has_more;
         memcpy(id, list->items[list->n - 1].id, sizeof(id));
         query.after = rig_str(id);
         tp_producer_list_free(list);
     }
-    assert_int_equal(n, 4);
+    assert_int_equal(n, 6);
 }
 
 static void test_what_is_posted_under_a_name_belongs_to_that_producer(void **state)

@@ -256,6 +256,22 @@ static void test_native_producers_of_one_key_are_one_process(void **state)
     }
 }
 
+static void test_ranks_of_one_process_stay_apart(void **state)
+{
+    struct scene s;
+    struct tp_identity_view *a, *b;
+
+    (void)state;
+    begin(&s);
+    a = add(&s, "a", "native", "b/1/7/9", 7, 0);
+    b = add(&s, "b", "native", "b/1/7/9", 7, 1);
+    tp_join_view(&s.view);
+    assert_int_equal(a->process_no + b->process_no, 0);
+    assert_int_equal(a->rank, 0);
+    assert_int_equal(b->rank, 1);
+    finish(&s);
+}
+
 static void test_no_memory_is_told_by_the_pool(void **state)
 {
     (void)state;
@@ -288,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_hosts_and_pids_that_are_not_known_say_nothing),
         cmocka_unit_test(test_who_disagrees_keeps_its_own_and_says_so),
         cmocka_unit_test(test_native_producers_of_one_key_are_one_process),
+        cmocka_unit_test(test_ranks_of_one_process_stay_apart),
         cmocka_unit_test(test_no_memory_is_told_by_the_pool),
     };
 

@@ -487,6 +487,30 @@ static void test_a_slice_that_finds_no_room_is_dropped_as_a_whole(void **state)
     recorder_rig_fini(&rig);
 }
 
+/* It began in the trace: that it ends behind the stop makes it no other's. */
+static void test_a_slice_that_finds_no_room_after_the_stop_is_counted(void **state)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = SMALL_RING, .takes_late = true};
+    static struct tp_recorder_totals totals;
+    struct recorder_rig rig = {0};
+
+    (void)state;
+    recorder_rig_init(&rig, &opts);
+    recorder_rig_start(&rig);
+    TP_BEGIN(rig.client, rig.kernel, "outer");
+    for (int i = 0; i < 2000; i++)
+        TP_INSTANT(rig.client, rig.copy, "x");
+    tp_recorder_stop(rig.recorder, 0);
+    TP_INSTANT(rig.client, rig.kernel, "of no trace");
+    TP_END(rig.client, rig.kernel);
+    tp_recorder_end_late(rig.recorder);
+    recorder_rig_conserved(&rig, NULL);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.kernel], 1);
+    assert_int_equal(totals.dropped[TP_DROP_RING_FULL][rig.kernel], 1);
+    recorder_rig_fini(&rig);
+}
+
 static void test_records_wrap_at_every_place(void **state)
 {
     struct tp_recorder_opts opts = {.ring_bytes = SMALL_RING};
@@ -725,6 +749,7 @@ int main(void)
         cmocka_unit_test(test_full_ring_drops_by_type_and_goes_on_after_a_drain),
         cmocka_unit_test(test_ring_that_is_full_to_its_last_words_keeps_its_oldest),
         cmocka_unit_test(test_a_slice_that_finds_no_room_is_dropped_as_a_whole),
+        cmocka_unit_test(test_a_slice_that_finds_no_room_after_the_stop_is_counted),
         cmocka_unit_test(test_records_wrap_at_every_place),
         cmocka_unit_test(test_nothing_is_taken_from_behind_the_ring),
         cmocka_unit_test(test_blocking_waits_no_longer_than_its_bound),

@@ -125,6 +125,41 @@ static void test_threads_over_the_limit_are_counted_as_dropped(void **state)
     recorder_rig_fini(&rig);
 }
 
+static pthread_barrier_t turn;
+
+static void *leave_open(void *arg)
+{
+    (void)arg;
+    TP_BEGIN(rig.client, rig.kernel, "outer");
+    TP_BEGIN(rig.client, rig.copy, "inner");
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    return NULL;
+}
+
+/* The last drain of a trace may take several batches, and threads end meanwhile. */
+static void test_a_slice_that_is_told_as_unfinished_is_told_once(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    make(0);
+    recorder_rig_start(&rig);
+    pthread_barrier_init(&turn, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, leave_open, NULL), 0);
+    pthread_barrier_wait(&turn);
+    tp_recorder_stop(rig.recorder, 0);
+    rig.drain.is_last = true;
+    recorder_rig_drain(&rig);
+    assert_int_equal(rig.n_drained, 2);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
+    recorder_rig_conserved(&rig, NULL);
+    assert_int_equal(rig.n_drained, 2);
+    pthread_barrier_destroy(&turn);
+    recorder_rig_fini(&rig);
+}
+
 #define LASTING 4
 #define LASTING_EVENTS 40000
 
@@ -261,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_threads_share_a_few_rings_and_lose_nothing),
         cmocka_unit_test(test_rings_of_a_closed_client_serve_the_next),
+        cmocka_unit_test(test_a_slice_that_is_told_as_unfinished_is_told_once),
         cmocka_unit_test(test_threads_over_the_limit_are_counted_as_dropped),
         cmocka_unit_test(test_threads_that_may_block_lose_nothing_to_a_steady_drain),
         cmocka_unit_test(test_traces_come_and_go_while_threads_record),

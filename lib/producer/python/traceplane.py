@@ -794,7 +794,8 @@ def _traced_async_generator(owner, function, name, type):
                 try:
                     sent = yield item
                 except GeneratorExit:
-                    await inner.aclose()
+                    if not inner.ag_running:  # else the end of the loop closes it
+                        await inner.aclose()
                     raise
                 except BaseException as e:
                     step = inner.athrow(e)

@@ -133,6 +133,28 @@ class Traced(unittest.TestCase):
         asyncio.run(main())
         self.assertEqual(self.seen(), ["async begin", "async end"] * 2)
 
+    def test_an_asynchronous_generator_that_is_left_is_closed_with_the_loop(self):
+        @self.c.traced
+        async def counts():
+            try:
+                while True:
+                    yield 1
+            finally:
+                await asyncio.sleep(0)
+
+        troubles, kept = [], []
+
+        async def main():
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda _, context: troubles.append(context))
+            kept.append(counts())
+            async for _ in kept[0]:
+                break
+
+        asyncio.run(main())
+        self.assertEqual(troubles, [])
+        self.assertEqual(self.seen(), ["async begin", "async end"])
+
     def test_those_that_are_context_managers_stay_so(self):
         @contextlib.contextmanager
         @self.c.traced
