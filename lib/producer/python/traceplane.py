@@ -781,11 +781,22 @@ def _traced_generator(owner, function, name, type):
     return wrapper
 
 
+def _first_step(inner):
+    """The loop is not to know of it, or both would close it when the loop ends: the one
+    that the loop knows does."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return inner.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
 def _traced_async_generator(owner, function, name, type):
     async def wrapper(*args, **kwargs):
         with _AsyncSpan(owner, name, type):
             inner = function(*args, **kwargs)
-            step = inner.__anext__()
+            step = _first_step(inner)
             while True:
                 try:
                     item = await step
@@ -794,8 +805,7 @@ def _traced_async_generator(owner, function, name, type):
                 try:
                     sent = yield item
                 except GeneratorExit:
-                    if not inner.ag_running:  # else the end of the loop closes it
-                        await inner.aclose()
+                    await inner.aclose()
                     raise
                 except BaseException as e:
                     step = inner.athrow(e)
