@@ -58,20 +58,21 @@ test('one that closes while the other records takes nothing of it away', async (
 
 test('one that is forgotten while it records comes back as the same one: nothing is lost or doubled', async (t) => {
   const server = await serve(t);
-  const p = await startLinked(t, server, { rank: 0, args: ['--threads', '1', '--pause-us', '200'] });
+  // Batches are on their way at every moment.
+  const env = { TRACEPLANE_WHEN_FULL: 'block', TRACEPLANE_BLOCK_US: '1000000', TRACEPLANE_RING_BYTES: '64K' };
+  const p = await startLinked(t, server, { rank: 0, args: ['--threads', '1', '--pause-us', '10'], env });
   const [known] = await producers(server, 1);
   const trace = await server.createTrace();
   await p.tell('wait 10000');
-  await p.tell('slices 1000');
-  assert.equal((await p.tell('flush 10000')).rc, 0);
-  for (let i = 0; i < 3; i++) {
+  for (let i = 0; i < 20; i++) {
     await server.expect('DELETE', `/producers/${known.id}`, [204]);
+    await p.tell('slices 2000');
     assert.equal((await producers(server, 1))[0].id, known.id);
-    await p.tell('slices 100');
+    await p.tell('slices 2000');
   }
   const end = await server.stopTrace(trace.id);
   assert.equal(end.outcome, 'complete', end.reason);
   assert.deepEqual(end.matched.map((m) => m.state), ['done']);
   const found = numbersOf(await server.downloadChrome(trace.id));
-  assert.deepEqual([found.get(`${p.pid}/100`).length, firstBreak(found.get(`${p.pid}/0`))], [1300, undefined]);
+  assert.deepEqual([found.get(`${p.pid}/100`).length, firstBreak(found.get(`${p.pid}/0`))], [80000, undefined]);
 });
