@@ -23,7 +23,6 @@
 #include "producer/agent_state.h"
 #include "producer/no_cancel.h"
 
-#define NS_PER_MS 1000000u
 #define LINE_BYTES 1024
 
 void tp_agent_log(const struct tp_agent *a, const char *format, ...)
@@ -54,7 +53,7 @@ static void draw_id(char *out)
     uint8_t id[TP_ULID_BINARY];
     const size_t n = sizeof(id) - TP_ULID_TIME_BYTES;
 
-    tp_ulid_set_ms(id, tp_now() / NS_PER_MS);
+    tp_ulid_set_ms(id, tp_now() / TP_AGENT_NS_PER_MS);
     if (getrandom(id + TP_ULID_TIME_BYTES, n, GRND_NONBLOCK) == (ssize_t)n)
         tp_ulid_write(id, out);
 }
@@ -148,7 +147,7 @@ void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
 
     if (reply->retry_after_ms > wait_ms)
         wait_ms = least(reply->retry_after_ms, TP_BACKOFF_BUSY_MS);
-    a->retry_ns[channel] = now_ns + wait_ms * NS_PER_MS;
+    a->retry_ns[channel] = now_ns + wait_ms * TP_AGENT_NS_PER_MS;
     if (a->is_trouble_told)
         return;
     a->is_trouble_told = true;
@@ -294,7 +293,9 @@ static void wait_until(struct tp_agent *a, uint64_t due_ns)
     uint64_t now_ns = tp_now(), ms = UINT64_MAX;
 
     if (due_ns != TP_AGENT_NEVER)
-        ms = due_ns <= now_ns ? 0 : (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+        ms = due_ns <= now_ns
+                 ? 0
+                 : (due_ns - now_ns + TP_AGENT_NS_PER_MS - 1) / TP_AGENT_NS_PER_MS;
     tp_link_wait(a->link, ms);
 }
 
@@ -367,7 +368,7 @@ int tp_agent_start(struct tp_agent *a, struct tp_recorder *r, struct tp_err *err
 
     a->recorder = r;
     tp_part_init(&a->part, r, a->settings.backlog_bytes);
-    a->part.late_ns = a->settings.late_ms * NS_PER_MS;
+    a->part.late_ns = a->settings.late_ms * TP_AGENT_NS_PER_MS;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = start_thread(a);
@@ -399,7 +400,7 @@ static struct timespec monotonic_in(uint64_t ms)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_sec += (time_t)(ms / 1000);
-    t.tv_nsec += (long)(ms % 1000 * NS_PER_MS);
+    t.tv_nsec += (long)(ms % 1000 * TP_AGENT_NS_PER_MS);
     if (t.tv_nsec >= 1000000000) {
         t.tv_sec++;
         t.tv_nsec -= 1000000000;

@@ -18,9 +18,8 @@
 #include "base/err.h"
 #include "producer/agent_state.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define FAREWELL_SHARE 4 /* of the bound, at most: */
-#define FAREWELL_MOST_NS (500 * NS_PER_MS)
+#define FAREWELL_MOST_NS (500 * TP_AGENT_NS_PER_MS)
 
 static bool is_flushing(const struct tp_agent *a)
 {
@@ -164,7 +163,8 @@ static bool is_asked(struct tp_agent *a)
 
 void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms)
 {
-    uint64_t bound_ns = bound_ms * NS_PER_MS, farewell_ns = bound_ns / FAREWELL_SHARE;
+    uint64_t bound_ns = bound_ms * TP_AGENT_NS_PER_MS,
+             farewell_ns = bound_ns / FAREWELL_SHARE;
 
     if (!a->has_thread || is_asked(a))
         return;

@@ -28,6 +28,8 @@
 #include "producer/settings.h"
 #include "producer/wire.h"
 
+#define TP_AGENT_NS_PER_MS UINT64_C(1000000)
+
 #define TP_AGENT_NEVER UINT64_MAX
 
 /* What the request on the channel REPORT is. */

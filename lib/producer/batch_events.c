@@ -96,7 +96,6 @@ static char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t
 
 /* With its form known where it is called from, a shape lives in registers: a slice is a
  * fifth cheaper. */
-#define ALWAYS inline __attribute__((always_inline))
 
 /* What is written of a slice or an instant. */
 struct shape {
@@ -109,8 +108,8 @@ struct shape {
     unsigned width; /* of the lengths, in bytes */
 };
 
-static ALWAYS char *put_shape(const struct tp_batch_writer *b, char *p,
-                              const struct shape *s)
+static TP_ALWAYS char *put_shape(const struct tp_batch_writer *b, char *p,
+                                 const struct shape *s)
 {
     char *packet;
     char *body;
@@ -144,8 +143,8 @@ static ALWAYS char *put_shape(const struct tp_batch_writer *b, char *p,
 }
 
 /* Say what a slice or an instant needs and write it. */
-static ALWAYS char *put_event(struct tp_batch_writer *b, char *p,
-                              const uint64_t *record, struct shape *s)
+static TP_ALWAYS char *put_event(struct tp_batch_writer *b, char *p,
+                                 const uint64_t *record, struct shape *s)
 {
     uint64_t header = record[0];
     size_t room = 0;
@@ -238,8 +237,8 @@ static char *put_complete(struct tp_batch_writer *b, char *p, const uint64_t *re
 }
 
 /* What happened on its thread: slices, done and undone, and instants. */
-static ALWAYS char *put_on_thread(struct tp_batch_writer *b, char *p,
-                                  const uint64_t *record, int form)
+static TP_ALWAYS char *put_on_thread(struct tp_batch_writer *b, char *p,
+                                     const uint64_t *record, int form)
 {
     struct shape s;
 

@@ -23,9 +23,6 @@
 #include "producer/ring.h"
 #include "trace/pf_fields.h"
 
-#define HOT static inline __attribute__((always_inline))
-#define RARE(x) __builtin_expect((x) != 0, 0)
-
 /* The tag of a field, as the byte of a word at a place. */
 #define TAG(field, wire, at) ((uint64_t)TP_PB_TAG(field, wire) << 8 * (at))
 
@@ -39,22 +36,14 @@ _Static_assert(TP_BATCH_RUN_ROOM >=
                "the longest record of a run has room");
 
 /* Write n bytes, all eight of which may be touched. */
-HOT char *put_word(char *p, uint64_t bytes, unsigned n)
+static TP_ALWAYS char *put_word(char *p, uint64_t bytes, unsigned n)
 {
     memcpy(p, &bytes, sizeof(bytes));
     return p + n;
 }
 
-/* A number below 2^14 as a varint of two bytes: its upper seven bits move up by one. */
-HOT void put_two_bytes(char *p, size_t n)
-{
-    const uint16_t bytes = (uint16_t)((n + (n & 0x3f80)) | 0x80);
-
-    memcpy(p, &bytes, sizeof(bytes));
-}
-
 /* The first four bytes of a varint that is longer. */
-HOT uint32_t low_bytes(uint32_t low)
+static TP_ALWAYS uint32_t low_bytes(uint32_t low)
 {
     uint32_t x = (low & 0x3fff) | ((low & 0xfffc000) << 2);
 
@@ -103,8 +92,8 @@ static char *put_other_field(char *p, const uint64_t *w, uint32_t key_iid)
 }
 
 /* The arguments. NULL: one of them is not for the fast lane. */
-HOT char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t *w,
-                     unsigned n)
+static TP_ALWAYS char *put_fields(const struct tp_batch_writer *b, char *p,
+                                  const uint64_t *w, unsigned n)
 {
     for (; n > 0; n--) {
         const uint64_t first = *w;
@@ -112,7 +101,7 @@ HOT char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t *w
         char *content = p + 2;
         uint64_t iid;
 
-        if (RARE(key >= b->n_said || b->said[key].key_batch != b->number))
+        if (TP_RARE(key >= b->n_said || b->said[key].key_batch != b->number))
             return NULL;
         iid = b->said[key].key_iid;
         if (TP_RECORD_FIELD_KIND(first) == TP_RECORD_FIELD_SMALL && iid < 0x80) {
@@ -135,7 +124,7 @@ HOT char *put_fields(const struct tp_batch_writer *b, char *p, const uint64_t *w
 }
 
 /* The numbers of type and name. */
-HOT char *put_names(char *p, uint64_t type_iid, uint32_t name_iid)
+static TP_ALWAYS char *put_names(char *p, uint64_t type_iid, uint32_t name_iid)
 {
     if (type_iid < 0x80) {
         p = put_word(p,
@@ -144,15 +133,16 @@ HOT char *put_names(char *p, uint64_t type_iid, uint32_t name_iid)
                      3);
     } else {
         p = tp_pb_put_tag(p, TP_PF_EVENT_CATEGORY_IIDS, TP_PB_VARINT);
-        put_two_bytes(p, type_iid);
+        tp_pb_put_length(p, 2, type_iid);
         p = tp_pb_put_tag(p + 2, TP_PF_EVENT_NAME_IID, TP_PB_VARINT);
     }
     return tp_pb_put_varint(p, name_iid);
 }
 
 /* Whether a record is for the batch and all that it needs was said, its keys aside. */
-HOT bool is_for_run(const struct tp_batch_writer *b, const struct tp_batch_run *run,
-                    const uint64_t *w, bool is_slice)
+static TP_ALWAYS bool is_for_run(const struct tp_batch_writer *b,
+                                 const struct tp_batch_run *run, const uint64_t *w,
+                                 bool is_slice)
 {
     const uint64_t header = w[0];
     const uint64_t ticks = w[1];
@@ -166,8 +156,8 @@ HOT bool is_for_run(const struct tp_batch_writer *b, const struct tp_batch_run *
 }
 
 /* Write a record. NULL: it is not for the fast lane. */
-HOT char *put(struct tp_batch_writer *b, const struct tp_batch_run *run, char *packet,
-              const uint64_t *w, bool is_slice)
+static TP_ALWAYS char *put(struct tp_batch_writer *b, const struct tp_batch_run *run,
+                           char *packet, const uint64_t *w, bool is_slice)
 {
     const struct tp_batch_opening *opening = &b->openings[is_slice];
     char *event = packet + 8;
@@ -175,11 +165,11 @@ HOT char *put(struct tp_batch_writer *b, const struct tp_batch_run *run, char *p
     unsigned __int128 past; /* since the line began, in 2^-32 ns */
     uint64_t low_ns;
 
-    if (RARE(!is_for_run(b, run, w, is_slice)))
+    if (TP_RARE(!is_for_run(b, run, w, is_slice)))
         return NULL;
     past = (unsigned __int128)(w[1] - b->line.ticks) * b->line.mult;
     low_ns = b->line.ns + (uint64_t)(past >> 32) - b->opening_ns;
-    if (RARE(low_ns > LOW_NS_MAX)) {
+    if (TP_RARE(low_ns > LOW_NS_MAX)) {
         if (!tp_batch_open_at(b, b->opening_ns + low_ns))
             return NULL;
         low_ns &= LOW_NS_MAX;
@@ -198,10 +188,10 @@ HOT char *put(struct tp_batch_writer *b, const struct tp_batch_run *run, char *p
     p = tp_batch_put_snippet(p, &b->thread_track);
     p = put_names(p, TP_RECORD_TYPE(w[0]) + 1, b->said[TP_RECORD_NAME(w[0])].name_iid);
     p = put_fields(b, p, w + (is_slice ? 3 : 2), TP_RECORD_FIELDS(w[0]));
-    if (RARE(p == NULL))
+    if (TP_RARE(p == NULL))
         return NULL;
-    put_two_bytes(event - 2, (size_t)(p - event));
-    put_two_bytes(packet + 1, (size_t)(p - packet) - 3);
+    tp_pb_put_length(event - 2, 2, (size_t)(p - event));
+    tp_pb_put_length(packet + 1, 2, (size_t)(p - packet) - 3);
     return p;
 }
 

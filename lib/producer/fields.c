@@ -43,8 +43,9 @@ void tp_fields_put(uint64_t *p, struct tp_fields fields)
     for (size_t i = 0; i < fields.n; i++) {
         const struct tp_field *f = &fields.items[i];
 
-        p = f->kind == TP_FIELD_COPY ? put_copy(p, f)
-                                     : tp_fields_put_plain(p, (struct tp_fields){f, 1});
+        p = f->kind == TP_FIELD_COPY
+                ? put_copy(p, f)
+                : tp_fields_put_plain(p, (struct tp_fields){f, 1}, false);
     }
 }
 

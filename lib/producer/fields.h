@@ -56,27 +56,38 @@ static inline uint64_t tp_fields_second(const struct tp_field *f)
     return value;
 }
 
+/* Store a word, with release if others may be reading what it follows. */
+static inline void tp_fields_store(uint64_t *to, uint64_t v, bool with_release)
+{
+    if (with_release)
+        __atomic_store_n(to, v, __ATOMIC_RELEASE);
+    else
+        *to = v;
+}
+
 /*
  * Write fields of which none is copied, in one walk: what nearly all events run.
  *
- * p  room for two words of each.
+ * p             room for two words of each.
+ * with_release  a constant: whether each word is stored so, as slices.c needs it.
  *
  * Returns their end, or NULL if a text is to be copied; then nothing is written yet
  * that anybody may read.
  */
-static inline uint64_t *tp_fields_put_plain(uint64_t *p, struct tp_fields fields)
+static inline uint64_t *tp_fields_put_plain(uint64_t *p, struct tp_fields fields,
+                                            bool with_release)
 {
     for (size_t i = 0; i < fields.n; i++) {
         const struct tp_field *f = &fields.items[i];
 
         if (__builtin_expect(tp_fields_is_small(f), 1)) {
-            *p++ = tp_fields_small(f);
+            tp_fields_store(p++, tp_fields_small(f), with_release);
             continue;
         }
         if (TP_RARE(f->kind == TP_FIELD_COPY))
             return NULL;
-        *p++ = tp_fields_first(f);
-        *p++ = tp_fields_second(f);
+        tp_fields_store(p++, tp_fields_first(f), with_release);
+        tp_fields_store(p++, tp_fields_second(f), with_release);
     }
     return p;
 }

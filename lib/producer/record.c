@@ -50,7 +50,7 @@ static TP_ALWAYS bool put_usual(struct tp_client *client, uint64_t header,
         !tp_room_is_at_hand(g, head, n_head + 2 * fields.n))
         return false;
     p = tp_room_at_hand(g, head);
-    end = tp_fields_put_plain(p + n_head, fields);
+    end = tp_fields_put_plain(p + n_head, fields, false);
     if (TP_RARE(end == NULL))
         return false;
     p[0] = header | TP_RECORD_HEADER(0, 0, fields.n, end - p, 0);

@@ -29,6 +29,15 @@
 TP_RARELY void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause,
                             unsigned type, uint64_t at);
 
+/* Whether the ring that the thread used last is in the session at hand, as nearly
+ * always. */
+static inline bool tp_room_is_here(const struct tp_ring *g, const struct tp_recorder *r)
+{
+    return __builtin_expect(atomic_load_explicit(&g->session, memory_order_relaxed) ==
+                                atomic_load_explicit(&r->session, memory_order_relaxed),
+                            1);
+}
+
 /* The rare ways of the next two. */
 TP_RARELY struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type);
 TP_RARELY struct tp_ring *tp_room_enter_again(struct tp_recorder *r);
@@ -39,8 +48,7 @@ static inline struct tp_ring *tp_room_ring(struct tp_recorder *r, unsigned type)
 {
     struct tp_ring *g = tp_ring_here;
 
-    if (TP_RARE(atomic_load_explicit(&g->session, memory_order_relaxed) !=
-                atomic_load_explicit(&r->session, memory_order_relaxed)))
+    if (!tp_room_is_here(g, r))
         return tp_room_enter(r, type);
     return g;
 }
@@ -51,8 +59,7 @@ static inline struct tp_ring *tp_room_ring_held(struct tp_recorder *r)
 {
     struct tp_ring *g = tp_ring_here;
 
-    if (TP_RARE(atomic_load_explicit(&g->session, memory_order_relaxed) !=
-                atomic_load_explicit(&r->session, memory_order_relaxed)))
+    if (!tp_room_is_here(g, r))
         return tp_room_enter_again(r);
     return g;
 }
@@ -64,17 +71,10 @@ static inline uint64_t tp_room_head(const struct tp_ring *g)
 }
 
 /*
- * The short way, which nearly all events go. These say whether it can be gone: the
- * thread is in the session, and has room for n words below the limit, so that the
- * record does not wrap.
+ * The short way, which nearly all events go. Beside tp_room_is_here() this says whether
+ * it can be gone: there is room for n words below the limit, so the record does not
+ * wrap.
  */
-static inline bool tp_room_is_here(const struct tp_ring *g, const struct tp_recorder *r)
-{
-    return __builtin_expect(atomic_load_explicit(&g->session, memory_order_relaxed) ==
-                                atomic_load_explicit(&r->session, memory_order_relaxed),
-                            1);
-}
-
 static inline bool tp_room_is_at_hand(const struct tp_ring *g, uint64_t head,
                                       uint64_t n)
 {

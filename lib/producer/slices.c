@@ -29,26 +29,7 @@ _Static_assert(TOP_AT_HAND + 3 + 2 * TP_FIELDS_MAX < TP_RING_STACK_WORDS,
 /* What is stored into the stack is seen in order; see the head of this file. */
 static inline void put_open(uint64_t *to, uint64_t v)
 {
-    __atomic_store_n(to, v, __ATOMIC_RELEASE);
-}
-
-/* As tp_fields_put_plain(), to the stack. */
-static inline uint64_t *put_open_plain(uint64_t *to, struct tp_fields fields)
-{
-    for (size_t i = 0; i < fields.n; i++) {
-        const struct tp_field *f = &fields.items[i];
-
-        if (__builtin_expect(tp_fields_is_small(f), 1)) {
-            put_open(to++, tp_fields_small(f));
-            continue;
-        }
-        if (TP_RARE(f->kind == TP_FIELD_COPY))
-            return NULL;
-        put_open(to, tp_fields_first(f));
-        put_open(to + 1, tp_fields_second(f));
-        to += 2;
-    }
-    return to;
+    tp_fields_store(to, v, true);
 }
 
 /* Fields of all kinds, which take n words. */
@@ -119,7 +100,7 @@ static TP_ALWAYS void begin(struct tp_client *client, uint64_t header,
         !tp_ticks_are_at_hand())
         goto whole;
     open = g->stack + g->top;
-    end = put_open_plain(open + 3, fields);
+    end = tp_fields_put_plain(open + 3, fields, true);
     if (TP_RARE(end == NULL))
         goto whole;
     n = (unsigned)(end - open);
