@@ -380,15 +380,22 @@ static int by_id(const void *a, const void *b)
     return strcmp((*x)->who.id, (*y)->who.id);
 }
 
-/* The producers that a query is about from its cursor on, in order of id, which is not
- * the order in which they came: *n of them, in memory that is the caller's. NULL
- * without memory. */
+/* Of n producers keep the first in order of id, `most` of them. Returns how many. */
+static size_t keep_first(const struct tp_producer **all, size_t n, size_t most)
+{
+    qsort(all, n, sizeof(*all), by_id);
+    return n < most ? n : most;
+}
+
+/* The first producers that a query is about from its cursor on, `most` of them, in
+ * order of id, which is not the order in which they came: *n, in memory that is the
+ * caller's. NULL without memory. */
 static const struct tp_producer **find_listed(struct tp_engine *e,
                                               const struct tp_producer_query *q,
-                                              size_t *n)
+                                              size_t most, size_t *n)
 {
-    const struct tp_producer **all =
-        malloc((tp_strmap_len(&e->producers) + 1) * sizeof(*all));
+    const struct tp_producer **all = malloc(2 * most * sizeof(*all));
+    const struct tp_producer *last = NULL; /* none behind it is one of the first */
     size_t cursor = 0;
     void *found;
 
@@ -396,12 +403,18 @@ static const struct tp_producer **find_listed(struct tp_engine *e,
     while (all != NULL && tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
         const struct tp_producer *p = found;
 
-        if ((q->job.len == 0 || tp_str_is(q->job, p->job->name)) &&
-            (q->after.len == 0 || memcmp(p->who.id, q->after.ptr, q->after.len) > 0))
-            all[(*n)++] = p;
+        if ((q->job.len != 0 && !tp_str_is(q->job, p->job->name)) ||
+            (q->after.len != 0 && memcmp(p->who.id, q->after.ptr, q->after.len) <= 0) ||
+            (last != NULL && strcmp(p->who.id, last->who.id) > 0))
+            continue;
+        all[(*n)++] = p;
+        if (*n == 2 * most) {
+            *n = keep_first(all, *n, most);
+            last = all[most - 1];
+        }
     }
     if (all != NULL)
-        qsort(all, *n, sizeof(*all), by_id);
+        *n = keep_first(all, *n, most);
     return all;
 }
 
@@ -421,7 +434,7 @@ int tp_engine_producers_list(struct tp_engine *e, const struct tp_producer_query
     limit = limit > e->limits.list_items ? e->limits.list_items : limit;
     list = new_list(limit);
     tp_lock_take(&e->lock);
-    all = find_listed(e, q, &n);
+    all = find_listed(e, q, limit + 1, &n); /* one more tells that there are more */
     for (; list != NULL && list->items != NULL && list->n < n && list->n < limit;
          list->n++)
         view_producer(all[list->n], now, list->pool, &list->items[list->n]);
