@@ -239,19 +239,25 @@ static void test_one_that_is_forgotten_registers_again_to_send_the_rest(void **s
     fake_service_fini(&rig.service);
 }
 
+/* Open it and close it while its registration is on its way. */
+static void close_while_registering(struct rig *rig)
+{
+    fake_service_keep(&rig->service, FAKE_PRODUCERS, true);
+    rig_open(rig, LONG_MS);
+    fake_service_await(&rig->service, FAKE_PRODUCERS, 1);
+    rig_begin_close(rig);
+    await_ending(rig);
+    fake_service_keep(&rig->service, FAKE_PRODUCERS, false);
+    pthread_join(rig->closer, NULL);
+}
+
 static void test_a_registration_on_its_way_is_awaited_and_taken_back(void **state)
 {
     struct rig rig;
 
     (void)state;
     rig_init(&rig);
-    fake_service_keep(&rig.service, FAKE_PRODUCERS, true);
-    rig_open(&rig, LONG_MS);
-    fake_service_await(&rig.service, FAKE_PRODUCERS, 1);
-    rig_begin_close(&rig);
-    await_ending(&rig);
-    fake_service_keep(&rig.service, FAKE_PRODUCERS, false);
-    pthread_join(rig.closer, NULL);
+    close_while_registering(&rig);
     assert_true(fake_service_has(&rig.service, "PRODUCERS - 200\nLEAVE - 200\n"));
     assert_int_equal(rig.service.n_asked[FAKE_SYNC], 0);
     fake_service_fini(&rig.service);
@@ -265,13 +271,7 @@ static void test_a_registration_whose_answer_is_lost_is_taken_back(void **state)
     (void)state;
     rig_init(&rig);
     fake_service_answer(&rig.service, FAKE_PRODUCERS, FAKE_CUT, NULL);
-    fake_service_keep(&rig.service, FAKE_PRODUCERS, true);
-    rig_open(&rig, LONG_MS);
-    fake_service_await(&rig.service, FAKE_PRODUCERS, 1);
-    rig_begin_close(&rig);
-    await_ending(&rig);
-    fake_service_keep(&rig.service, FAKE_PRODUCERS, false);
-    pthread_join(rig.closer, NULL);
+    close_while_registering(&rig);
     assert_true(fake_service_has(&rig.service, "PRODUCERS - -1\nLEAVE - 200\n"));
     fake_service_fini(&rig.service);
 }

@@ -16,12 +16,16 @@ from standin import recording_client
 BEGIN, END = 0, 2  # phases of an asynchronous event
 
 
-class Traced(unittest.TestCase):
+class WithClient(unittest.TestCase):
+    """A client whose library is a stand-in that remembers its calls."""
+
     def setUp(self):
         traceplane._warned.clear()
         self.c, self.library = recording_client()
         self.addCleanup(self.c.close)
 
+
+class Traced(WithClient):
     def seen(self):
         """The slices' begins and ends, and the asynchronous events' phases, so far."""
         phases = {BEGIN: "async begin", END: "async end"}
@@ -333,13 +337,8 @@ class Traced(unittest.TestCase):
                              ["begin"] * 3 + ["end"] * 3 + ["close"])
 
 
-class OutOfOrder(unittest.TestCase):
+class OutOfOrder(WithClient):
     """Spans that are held over a yield or an await, where others begin and end."""
-
-    def setUp(self):
-        traceplane._warned.clear()
-        self.c, self.library = recording_client()
-        self.addCleanup(self.c.close)
 
     def seen(self):
         """What was begun and ended, by the types, each of which is used once."""
