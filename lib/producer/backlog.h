@@ -3,8 +3,12 @@
  *
  * A batch gets its number when it is taken in, so numbers have no gaps, and keeps it
  * until the service has it: sent twice it is stored once. Memory of some batches that
- * are done is used for the next ones: fresh pages cost more than encoding does. Agent
- * thread only.
+ * are done is used for the next ones: fresh pages cost more than encoding does.
+ *
+ * The limit is one of memory: a batch that waits behind another holds at most a third
+ * more than it is charged for, and what is kept for the next ones counts too. Beside
+ * the limit there may be the oldest batch, one that is being filled and one that is
+ * kept. Agent thread only.
  */
 #ifndef TP_PRODUCER_BACKLOG_H
 #define TP_PRODUCER_BACKLOG_H
@@ -16,6 +20,7 @@
 #include "base/buf.h"
 #include "producer/drain.h"
 
+/* Plain data. */
 struct tp_batch {
     struct tp_batch *next;
     struct tp_buf payload;
@@ -29,7 +34,8 @@ struct tp_backlog {
     struct tp_batch *first, *last; /* the oldest is sent next */
     struct tp_batch *spares;       /* empty and ready */
     size_t n_spares;
-    size_t bytes; /* of all payloads */
+    size_t spare_bytes; /* of their buffers */
+    size_t bytes;       /* what batches are charged for: all payloads and structs */
     uint64_t n_events;
     uint64_t last_seq;
 };
@@ -43,10 +49,10 @@ struct tp_backlog {
 int tp_backlog_get(struct tp_backlog *b, size_t n_bytes, struct tp_batch **out,
                    struct tp_err *err);
 
-/* Whether a batch of n bytes has room. */
+/* Whether a batch with a payload of n bytes has room: as the only one it always has. */
 bool tp_backlog_has_room(const struct tp_backlog *b, size_t n);
 
-/* Take a batch in as the newest. */
+/* Take a batch in as the newest; it is b's, and may have moved. */
 void tp_backlog_push(struct tp_backlog *b, struct tp_batch *batch);
 
 /* Give a batch back that is not needed after all. */

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -10,27 +11,37 @@
 #include "producer/backoff.h"
 #include "support/fault.h"
 
-static struct tp_batch *push(struct tp_backlog *b, size_t n_bytes, uint64_t n_events)
+#define STRUCT_BYTES sizeof(struct tp_batch)
+
+/* A batch of n_bytes in a buffer of room bytes, as the newest. */
+static struct tp_batch *push_in(struct tp_backlog *b, size_t room, size_t n_bytes,
+                                uint64_t n_events)
 {
     struct tp_batch *batch = NULL;
 
-    assert_int_equal(tp_backlog_get(b, 1, &batch, NULL), TP_OK);
+    assert_int_equal(tp_backlog_get(b, room, &batch, NULL), TP_OK);
     assert_int_equal(batch->payload.len, 0);
-    assert_int_equal(tp_buf_reserve(&batch->payload, n_bytes, NULL), TP_OK);
+    assert_true(batch->payload.cap >= room);
+    memset(batch->payload.data, (int)n_events, n_bytes);
     batch->payload.len = n_bytes;
     batch->events.n_events = n_events;
     tp_backlog_push(b, batch);
-    return batch;
+    return b->last;
+}
+
+static struct tp_batch *push(struct tp_backlog *b, size_t n_bytes, uint64_t n_events)
+{
+    return push_in(b, n_bytes, n_bytes, n_events);
 }
 
 static void test_batches_leave_in_order_and_keep_their_numbers(void **state)
 {
-    struct tp_backlog b = {.limit_bytes = 1000};
+    struct tp_backlog b = {.limit_bytes = 10000};
 
     (void)state;
     for (uint64_t i = 1; i <= 3; i++)
         assert_int_equal(push(&b, 100, 10 * i)->seq, i);
-    assert_int_equal(b.bytes, 300);
+    assert_int_equal(b.bytes, 3 * (STRUCT_BYTES + 100));
     assert_int_equal(b.n_events, 60);
     tp_backlog_pop(&b);
     assert_int_equal(b.first->seq, 2);
@@ -49,10 +60,10 @@ static void test_batches_leave_in_order_and_keep_their_numbers(void **state)
 
 static void test_there_is_no_room_over_the_limit_but_for_a_first_batch(void **state)
 {
-    struct tp_backlog b = {.limit_bytes = 1000};
+    struct tp_backlog b = {.limit_bytes = 2 * STRUCT_BYTES + 1000};
 
     (void)state;
-    assert_true(tp_backlog_has_room(&b, 5000));
+    assert_true(tp_backlog_has_room(&b, 50000));
     push(&b, 600, 1);
     assert_true(tp_backlog_has_room(&b, 400));
     assert_false(tp_backlog_has_room(&b, 401));
@@ -95,6 +106,70 @@ static void test_memory_of_a_sent_batch_serves_the_next(void **state)
     assert_int_equal(tp_backlog_get(&b, 1, &first, NULL), TP_ENOMEM);
     assert_true(fault_disarm());
     tp_backlog_return(&b, again);
+    tp_backlog_clear(&b);
+}
+
+/* What b has allocated. */
+static size_t held_by(const struct tp_backlog *b)
+{
+    const struct tp_batch *const lists[] = {b->first, b->spares};
+    size_t n = 0;
+
+    for (size_t i = 0; i < 2; i++)
+        for (const struct tp_batch *batch = lists[i]; batch != NULL;
+             batch = batch->next)
+            n += STRUCT_BYTES + batch->payload.cap;
+    return n;
+}
+
+/* However little comes at a time: each batch is made in a buffer for a full one. */
+static void test_batches_that_wait_hold_no_more_than_the_limit(void **state)
+{
+    static const size_t sizes[] = {1, 700, 20000, 49000, 70000, 75000, 100000};
+    const size_t limit = 1 << 20, room = 100000;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct tp_backlog b = {.limit_bytes = limit};
+        size_t most = 0;
+
+        for (int k = 0; k < 20; k++) /* leave spares that are as large as can be */
+            push_in(&b, room, room, 1);
+        while (b.first != NULL)
+            tp_backlog_pop(&b);
+        while (tp_backlog_has_room(&b, sizes[i])) {
+            push_in(&b, room, sizes[i], b.last_seq % 100);
+            if (most < held_by(&b))
+                most = held_by(&b);
+        }
+        assert_true(b.bytes > limit - 2 * (STRUCT_BYTES + room));
+        if (most > limit * 4 / 3 + 2 * (STRUCT_BYTES + room))
+            fail_msg("batches of %zu bytes hold %zu", sizes[i], most);
+        for (; b.first != NULL; tp_backlog_pop(&b)) {
+            const struct tp_buf *p = &b.first->payload;
+
+            assert_int_equal(p->len, sizes[i]);
+            assert_int_equal(p->data[0], b.first->events.n_events);
+            assert_int_equal(p->data[p->len - 1], b.first->events.n_events);
+        }
+        assert_int_equal(b.bytes, 0);
+        tp_backlog_clear(&b);
+        assert_int_equal(held_by(&b), 0);
+        assert_int_equal(b.spare_bytes, 0);
+    }
+}
+
+static void test_without_memory_a_batch_waits_in_the_buffer_it_has(void **state)
+{
+    struct tp_backlog b = {.limit_bytes = 1 << 20};
+
+    (void)state;
+    push(&b, 100, 1);
+    fault_arm(2); /* the buffer, which a spare does not have, and its batch */
+    push_in(&b, 10000, 10, 2);
+    assert_true(fault_disarm());
+    assert_int_equal(b.last->payload.cap, 10000);
+    assert_int_equal(b.last->seq, 2);
     tp_backlog_clear(&b);
 }
 
@@ -144,6 +219,8 @@ int main(void)
         cmocka_unit_test(test_there_is_no_room_over_the_limit_but_for_a_first_batch),
         cmocka_unit_test(test_the_more_batches_wait_the_fewer_are_made),
         cmocka_unit_test(test_memory_of_a_sent_batch_serves_the_next),
+        cmocka_unit_test(test_batches_that_wait_hold_no_more_than_the_limit),
+        cmocka_unit_test(test_without_memory_a_batch_waits_in_the_buffer_it_has),
         cmocka_unit_test(test_waits_grow_to_a_bound_and_differ_between_producers),
         cmocka_unit_test(test_one_that_is_idle_comes_to_sleep_for_long),
     };

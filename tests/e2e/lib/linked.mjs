@@ -64,11 +64,12 @@ class Linked {
     await this.exited;
   }
 
-  // Threads, open files and memory, as the kernel counts them.
+  // Threads, open files and memory, as the kernel counts them: what is in use, and what was asked for.
   usage() {
     const status = fs.readFileSync(`/proc/${this.pid}/status`, 'utf8');
     return {
       rssKib: Number(/^VmRSS:\s+(\d+)/m.exec(status)[1]),
+      askedKib: Number(/^VmData:\s+(\d+)/m.exec(status)[1]),
       threads: Number(/^Threads:\s+(\d+)/m.exec(status)[1]),
       files: fs.readdirSync(`/proc/${this.pid}/fd`).length,
     };
