@@ -12,6 +12,7 @@
 #ifndef TP_PRODUCER_AGENT_H
 #define TP_PRODUCER_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tp_agent;
@@ -53,9 +54,14 @@ void tp_agent_wake(void *agent);
  */
 int tp_agent_flush(struct tp_agent *a, uint64_t timeout_ms, struct tp_err *err);
 
-/* Begin what tp_agent_stop() does, and return: so several end side by side. Its bound
- * is from now on; asked again, nothing changes. By one thread, before it stops it. */
-void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms);
+/*
+ * Begin what tp_agent_stop() does, and return: so several end side by side. Its bound
+ * is from now on; asked again, nothing changes. By one thread, before it stops it.
+ *
+ * takes_late  whether somebody may report still what is late (late_ms); else the trace
+ *             does not wait for it.
+ */
+void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms, bool takes_late);
 
 /* End it: stop recording, send what is left, leave the service; in the last quarter of
  * bound_ms (500 ms at most) it leaves with what is not sent, and counts it as dropped.

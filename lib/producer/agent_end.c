@@ -35,6 +35,12 @@ static void try_at_once(struct tp_agent *a)
     }
 }
 
+/* Nothing is waited for that is late. */
+static void end_late(struct tp_agent *a)
+{
+    tp_part_advance(&a->part, TP_AGENT_NEVER);
+}
+
 /* The rings are emptied all the same, for the counts: the recorder is stopped, so they
  * have an end. */
 static void cut_off(struct tp_agent *a)
@@ -43,7 +49,7 @@ static void cut_off(struct tp_agent *a)
 
     a->is_cut_off = true;
     a->retry_ns[TP_LINK_REPORT] = 0;
-    tp_part_advance(&a->part, TP_AGENT_NEVER); /* nothing is waited for that is late */
+    end_late(a);
     while (tp_part_is_draining(&a->part) &&
            tp_part_drain(&a->part, &a->offset, &err) == TP_OK && a->part.has_events)
         continue;
@@ -80,6 +86,8 @@ void tp_agent_see_end(struct tp_agent *a, uint64_t now_ns)
     if (!a->ends)
         return;
     tp_part_leave(&a->part, now_ns);
+    if (is_flushing(a) && !a->takes_late)
+        end_late(a);
     if (!is_flushing(a)) { /* it takes part in nothing any more */
         a->n_exchanges = 0;
         assume_known(a);
@@ -161,7 +169,7 @@ static bool is_asked(struct tp_agent *a)
     return is_ending;
 }
 
-void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms)
+void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms, bool takes_late)
 {
     uint64_t bound_ns = bound_ms * TP_AGENT_NS_PER_MS,
              farewell_ns = bound_ns / FAREWELL_SHARE;
@@ -175,6 +183,7 @@ void tp_agent_ask_to_end(struct tp_agent *a, uint64_t bound_ms)
         farewell_ns = FAREWELL_MOST_NS;
     pthread_mutex_lock(&a->lock);
     a->is_ending = true;
+    a->takes_late = takes_late;
     a->end_ns = tp_now() + bound_ns;
     a->cut_ns = a->end_ns - farewell_ns;
     pthread_mutex_unlock(&a->lock);
@@ -185,7 +194,7 @@ void tp_agent_stop(struct tp_agent *a, uint64_t bound_ms)
 {
     if (!a->has_thread)
         return;
-    tp_agent_ask_to_end(a, bound_ms);
+    tp_agent_ask_to_end(a, bound_ms, true);
     pthread_join(a->thread, NULL);
     a->has_thread = false;
 }

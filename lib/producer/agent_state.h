@@ -105,6 +105,7 @@ struct tp_agent {
     bool is_over;           /* it has; nothing is sent any more */
     uint64_t end_ns;        /* from is_ending on, fixed: the deadline */
     uint64_t cut_ns;        /* likewise: what is not sent by then is not waited for */
+    bool takes_late;        /* likewise: somebody may report what is late */
     struct tp_stats *stats; /* what was last published; its own block */
 
     /* The end, as the thread knows it */

@@ -87,16 +87,21 @@ __attribute__((constructor)) static void on_load(void)
 }
 
 /* Under the lock, which is left meanwhile. End the agent of an entry, or wait until the
- * thread that does so is done. The entry stays. */
-static void end_agent(struct entry *e)
+ * thread that does so is done. The entry stays. takes_late  whether its client may still
+ * be used. */
+static void end_agent(struct entry *e, bool takes_late)
 {
+    uint64_t bound_ms;
+
     while (e->is_ending && !e->is_ended)
         pthread_cond_wait(&clients.changed, &clients.lock);
     if (e->is_ended || e->agent == NULL)
         return;
     e->is_ending = true;
     pthread_mutex_unlock(&clients.lock);
-    tp_agent_stop(e->agent, tp_agent_settings(e->agent)->flush_ms);
+    bound_ms = tp_agent_settings(e->agent)->flush_ms;
+    tp_agent_ask_to_end(e->agent, bound_ms, takes_late);
+    tp_agent_stop(e->agent, bound_ms);
     pthread_mutex_lock(&clients.lock);
     e->is_ended = true;
     pthread_cond_broadcast(&clients.changed);
@@ -118,7 +123,7 @@ static void ask_all_to_end(void)
 {
     for (struct entry *e = clients.first; e != NULL; e = e->next)
         if (e->agent != NULL && !e->is_left_over && !e->is_ending)
-            tp_agent_ask_to_end(e->agent, tp_agent_settings(e->agent)->flush_ms);
+            tp_agent_ask_to_end(e->agent, tp_agent_settings(e->agent)->flush_ms, true);
 }
 
 /* Send what is left. The clients stay usable, since threads may still be recording. */
@@ -132,7 +137,7 @@ static void at_exit(void)
     ask_all_to_end();
     while ((e = find_running()) != NULL || clients.n_busy > 0) {
         if (e != NULL)
-            end_agent(e);
+            end_agent(e, true);
         else
             pthread_cond_wait(&clients.changed, &clients.lock);
     }
@@ -300,7 +305,7 @@ static struct entry *end_client(const struct tp_recorder *r)
     pthread_mutex_lock(&clients.lock);
     e = find_entry(r);
     if (e != NULL && !e->is_left_over)
-        end_agent(e);
+        end_agent(e, false);
     if (e != NULL && clients.is_exiting && !e->is_left_over)
         e = NULL; /* it stays on the list, where at_exit() may be looking at it */
     if (e != NULL)

@@ -97,12 +97,13 @@ static void judge(void)
     _exit(found);
 }
 
-/* Open the client and record something. */
-static void begin(void)
+/* Open the client, for what is late_ms late, too, and record something. */
+static void begin(uint32_t late_ms)
 {
     struct tp_options options = {.options_bytes = sizeof(options),
                                  .has_rank = true,
-                                 .flush_ms = 60000};
+                                 .flush_ms = 60000,
+                                 .late_ms = late_ms};
     unsigned type = TP_TYPE_NONE;
     char url[128];
 
@@ -129,7 +130,7 @@ static void exit_and_close(int order)
     for (int i = 0; i < 3; i++) /* the end takes a while */
         fake_service_answer(&service, FAKE_EVENTS, 503, NULL);
     fake_service_answer(&service, FAKE_EVENTS, 200, NULL);
-    begin();
+    begin(0);
     atexit(note_exit);
     if (pthread_create(&thread, NULL, close_it, &order) != 0)
         _exit(5);
@@ -166,7 +167,7 @@ static void exit_and_flush(int arg)
     (void)arg;
     atexit(flush_after_all);
     fake_service_init(&service);
-    begin();
+    begin(0);
     exit(0);
 }
 
@@ -216,6 +217,63 @@ static void test_an_exit_takes_as_long_as_one_client(void **state)
     clock_gettime(CLOCK_MONOTONIC, &to);
     tmpdir_remove(folder);
     assert_true((to.tv_sec - from.tv_sec) * 1000 < (SIDE_BY_SIDE - 1) * BOUND_MS);
+}
+
+#define LATE_MS 300
+#define LATE_MOST_MS 5000
+
+static struct timespec exit_began;
+
+static uint64_t ms_since(const struct timespec *from)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)((now.tv_sec - from->tv_sec) * 1000 +
+                      (now.tv_nsec - from->tv_nsec) / 1000000);
+}
+
+static void judge_wait(void)
+{
+    uint64_t ms = ms_since(&exit_began);
+
+    fake_service_fini(&service);
+    _exit(ms >= LATE_MS ? 0 : 1);
+}
+
+/* Somebody may report until then: the client is open. */
+static void exit_while_recording(int unused)
+{
+    (void)unused;
+    atexit(judge_wait);
+    fake_service_init(&service);
+    begin(LATE_MS);
+    clock_gettime(CLOCK_MONOTONIC, &exit_began);
+    exit(0);
+}
+
+static void close_while_recording(int unused)
+{
+    struct timespec from;
+    uint64_t ms;
+    bool is_sent;
+
+    (void)unused;
+    fake_service_init(&service);
+    begin(LATE_MOST_MS);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    tp_close(client);
+    ms = ms_since(&from);
+    is_sent = fake_service_has(&service, "EVENTS seq=1 200");
+    fake_service_fini(&service);
+    _exit(is_sent && ms < LATE_MOST_MS ? 0 : 1);
+}
+
+static void test_an_exit_waits_for_what_is_late_and_a_close_does_not(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(exit_while_recording, 0), 0);
+    assert_int_equal(status_of(close_while_recording, 0), 0);
 }
 
 static void test_a_flush_after_the_end_says_so_at_once(void **state)
@@ -268,7 +326,7 @@ static void cancel_in(int place)
     atexit(end_service);
     fake_service_init(&service);
     fake_service_keep(&service, FAKE_EVENTS, true);
-    begin();
+    begin(0);
     if (pthread_create(&thread, NULL, wait_in, &place) != 0)
         _exit(5);
     await_call(tp_recorder_agent(tp_recorder_of(client)), place);
@@ -403,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_exit_and_a_close_at_once_send_all_and_crash_nothing),
         cmocka_unit_test(test_an_exit_takes_as_long_as_one_client),
+        cmocka_unit_test(test_an_exit_waits_for_what_is_late_and_a_close_does_not),
         cmocka_unit_test(test_a_flush_after_the_end_says_so_at_once),
         cmocka_unit_test(test_a_thread_that_is_cancelled_in_a_call_returns_from_it),
         cmocka_unit_test(test_a_child_never_waits_for_a_thread_of_its_parent),
