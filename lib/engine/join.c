@@ -336,20 +336,56 @@ void tp_join_view(struct tp_trace_view *v)
     settle_all(&j);
 }
 
-int64_t tp_join_rank(const struct tp_engine *e, const struct tp_producer *p)
+/* Who tells the rank in the process of p. */
+static struct tp_producer *first_ranked(const struct tp_producer *p)
+{
+    const char *key = p->who.process;
+
+    return key[0] == '\0' ? NULL : tp_strmap_get(&p->job->ranked, key, strlen(key));
+}
+
+void tp_join_tell_rank(struct tp_producer *p)
+{
+    struct tp_producer *first = first_ranked(p);
+    const char *key = p->who.process;
+
+    p->next_ranked = NULL;
+    if (p->who.rank < 0 || key[0] == '\0')
+        return;
+    if (first == NULL) {
+        tp_strmap_put(&p->job->ranked, key, strlen(key), p, NULL);
+    } else {
+        p->next_ranked = first->next_ranked;
+        first->next_ranked = p;
+    }
+}
+
+void tp_join_untell_rank(struct tp_producer *p)
+{
+    struct tp_producer *first = first_ranked(p), *q = first;
+    const char *key = p->who.process;
+
+    while (q != NULL && q != p && q->next_ranked != p)
+        q = q->next_ranked;
+    if (q == NULL)
+        return;
+    if (q != p)
+        q->next_ranked = p->next_ranked;
+    else if (p->next_ranked == NULL)
+        tp_strmap_remove(&p->job->ranked, key, strlen(key));
+    else /* the key is there: it takes no memory */
+        tp_strmap_put(&p->job->ranked, key, strlen(key), p->next_ranked, NULL);
+    p->next_ranked = NULL;
+}
+
+int64_t tp_join_rank(const struct tp_producer *p)
 {
     struct shared rank = {-1, false};
-    size_t cursor = 0;
-    void *found;
 
-    if (p->who.rank >= 0 || p->who.process[0] == '\0')
+    if (p->who.rank >= 0)
         return p->who.rank;
-    while (tp_strmap_next(&e->producers, &cursor, NULL, &found)) {
-        const struct tp_producer *q = found;
-
-        if (q->job == p->job && q->who.rank >= 0 &&
-            strcmp(q->who.process, p->who.process) == 0)
-            share(&rank, q->who.rank);
-    }
+    for (const struct tp_producer *q = first_ranked(p); q != NULL && !rank.is_disputed;
+         q = q->next_ranked)
+        share(&rank, q->who.rank);
     return rank.is_disputed ? -1 : rank.value;
 }

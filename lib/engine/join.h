@@ -14,7 +14,6 @@
 
 #include <stdint.h>
 
-struct tp_engine;
 struct tp_producer;
 struct tp_trace_view;
 
@@ -27,8 +26,18 @@ struct tp_trace_view;
  */
 void tp_join_view(struct tp_trace_view *v);
 
-/* The rank of a producer: its own, else that of who has the same key; -1 when nobody
- * knows it, or they disagree. Looks at every producer when it is not its own. */
-int64_t tp_join_rank(const struct tp_engine *e, const struct tp_producer *p);
+/*
+ * Have the rank of a producer known to others of its process, in its job, if it has
+ * one. Once, when what it says of itself is set. Without memory they do not know it.
+ */
+void tp_join_tell_rank(struct tp_producer *p);
+
+/* The opposite: before what it says of itself changes, and before it is released. One
+ * that was not told is allowed. */
+void tp_join_untell_rank(struct tp_producer *p);
+
+/* The rank of a producer: its own, else that of who has the same key in its job; -1
+ * when nobody knows it, or they disagree. */
+int64_t tp_join_rank(const struct tp_producer *p);
 
 #endif

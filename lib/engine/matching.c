@@ -35,11 +35,11 @@ uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now)
     return now.mono_ns > p->seen_mono_ns ? now.mono_ns - p->seen_mono_ns : 0;
 }
 
-bool tp_match(const struct tp_engine *e, const struct tp_spec *spec,
-              const struct tp_producer *p, struct tp_now now, char *reason)
+bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,
+              struct tp_now now, char *reason)
 {
     uint64_t silent_ns = tp_match_silent_ns(p, now);
-    int64_t rank = spec->n_ranks == 0 ? p->who.rank : tp_join_rank(e, p);
+    int64_t rank = spec->n_ranks == 0 ? p->who.rank : tp_join_rank(p);
 
     reason[0] = '\0';
     if (!has_rank(spec, rank) && rank < 0)
@@ -81,7 +81,7 @@ static int add_member(struct tp_trace *t, struct tp_producer *p, struct tp_now n
     if (rc != TP_OK)
         return rc;
     (*out)->made_of = p;
-    (*out)->state = tp_match(t->engine, &t->spec, p, now, (*out)->reason) &&
+    (*out)->state = tp_match(&t->spec, p, now, (*out)->reason) &&
                             tp_kineto_can(t, p, (*out)->reason)
                         ? TP_MEMBER_WAITING
                         : TP_MEMBER_UNMATCHED;
@@ -139,7 +139,7 @@ int tp_match_join(struct tp_producer *p, struct tp_now now, struct tp_err *err)
     int rc = TP_OK;
 
     if (t == NULL || t->session.state == TP_SESSION_STOPPING || p->member != NULL ||
-        !tp_match(t->engine, &t->spec, p, now, reason) || !tp_kineto_can(t, p, reason))
+        !tp_match(&t->spec, p, now, reason) || !tp_kineto_can(t, p, reason))
         return TP_OK;
     m = tp_member_find(t, p->who.id);
     if (m != NULL && m->kineto.phase == TP_KINETO_PHASE_SETTLED)

@@ -24,8 +24,8 @@ uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now);
  *
  * reason  TP_MATCH_REASON_BYTES; when not: why ("stale 75 s", "not selected: rank 3").
  */
-bool tp_match(const struct tp_engine *e, const struct tp_spec *spec,
-              const struct tp_producer *p, struct tp_now now, char *reason);
+bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,
+              struct tp_now now, char *reason);
 
 /*
  * Add every producer of the trace's job as a member, matched or not.

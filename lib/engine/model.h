@@ -50,14 +50,16 @@ struct tp_job {
     struct tp_registry *registry; /* readers of it need no lock */
     struct tp_trace *active;      /* at most one */
     size_t n_producers;
-    struct tp_strmap same; /* producers, by what makes two registrations the same */
+    struct tp_strmap same;   /* producers, by what makes two registrations the same */
+    struct tp_strmap ranked; /* the first with a rank, by the key of its process */
     size_t n_traces;
 };
 
 struct tp_producer {
     struct tp_identity who;
     struct tp_job *job;
-    struct tp_buf same_key; /* under which its job knows it in `same` */
+    struct tp_buf same_key;          /* under which its job knows it in `same` */
+    struct tp_producer *next_ranked; /* of its process; see `ranked` */
     char *capabilities;
     uint64_t registered_ns;
     uint64_t seen_wall_ns;

@@ -9,6 +9,7 @@
 #include "core/filter.h"
 #include "engine/check.h"
 #include "engine/idempotency.h"
+#include "engine/join.h"
 #include "engine/kineto_model.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
@@ -67,6 +68,7 @@ void tp_job_free(struct tp_job *job)
         return;
     tp_registry_free(job->registry);
     tp_strmap_fini(&job->same);
+    tp_strmap_fini(&job->ranked);
     free(job);
 }
 
@@ -470,6 +472,7 @@ int tp_producer_add(struct tp_job *job, struct tp_engine *e,
         tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
         goto fail;
     }
+    tp_join_tell_rank(p);
     job->n_producers++;
     *out = p;
     return TP_OK;
@@ -484,6 +487,7 @@ void tp_producer_drop(struct tp_engine *e, struct tp_producer *p)
     tp_kineto_unlink(p);
     if (p->is_stranger)
         e->kineto->n_strangers--;
+    tp_join_untell_rank(p);
     tp_strmap_remove(&e->producers, p->who.id, strlen(p->who.id));
     if (tp_strmap_get(&p->job->same, p->same_key.data, p->same_key.len) == p)
         tp_strmap_remove(&p->job->same, p->same_key.data, p->same_key.len);

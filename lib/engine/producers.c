@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/ulid.h"
 #include "engine/check.h"
+#include "engine/join.h"
 #include "engine/kineto_model.h"
 #include "engine/life.h"
 #include "engine/matching.h"
@@ -220,9 +221,11 @@ static int renew(struct tp_engine *e, struct tp_producer *p,
         free(fresh.capabilities);
         return tp_problem_storage(problem, rc);
     }
+    tp_join_untell_rank(p);
     tp_identity_fini(&p->who);
     free(p->capabilities);
     *p = fresh;
+    tp_join_tell_rank(p);
     return TP_OK;
 }
 

@@ -87,8 +87,8 @@ __attribute__((constructor)) static void on_load(void)
 }
 
 /* Under the lock, which is left meanwhile. End the agent of an entry, or wait until the
- * thread that does so is done. The entry stays. takes_late  whether its client may still
- * be used. */
+ * thread that does so is done. The entry stays. takes_late  whether its client may be
+ * used still. */
 static void end_agent(struct entry *e, bool takes_late)
 {
     uint64_t bound_ms;

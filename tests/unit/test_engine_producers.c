@@ -210,26 +210,6 @@ static void test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale(
     assert_int_equal(reply.commands[2].kind, TP_COMMAND_START);
 }
 
-static void test_the_selection_gives_a_reason_to_those_it_leaves_out(void **state)
-{
-    struct rig *r = *state;
-    const uint32_t rank = 1;
-    struct tp_trace_request request = {.job = rig_str("j"),
-                                       .ranks = &rank,
-                                       .n_ranks = 1};
-    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
-    struct tp_trace_view *view;
-
-    rig_producer(r, "j", "p0", 0, p[0]);
-    rig_producer(r, "j", "p1", 1, p[1]);
-    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
-    view = rig_view(r, id);
-    assert_int_equal(view->n_members, 2);
-    assert_string_equal(view->members[0].reason, "not selected: rank 0");
-    assert_true(view->members[1].is_matched);
-    tp_trace_view_free(view);
-}
-
 static void test_a_late_producer_joins_a_running_trace(void **state)
 {
     struct rig *r = *state;
@@ -776,7 +756,6 @@ int main(void)
         engine_test(test_who_does_not_flush_is_late_and_told_to_drop_it),
         engine_test(test_a_producer_is_lost_after_the_heartbeat_that_it_promised),
         engine_test(test_a_silent_producer_is_lost_and_one_that_was_silent_is_stale),
-        engine_test(test_the_selection_gives_a_reason_to_those_it_leaves_out),
         engine_test(test_a_late_producer_joins_a_running_trace),
         engine_test(test_a_refusal_is_told_and_not_waited_for),
         engine_test(test_counts_that_do_not_add_up_are_refused_and_others_are_kept),

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/strmap.h"
 #include "engine/join.h"
+#include "engine/model.h"
 #include "engine/pool.h"
 #include "engine/trace_views.h"
 #include "support/fault.h"
@@ -272,6 +274,96 @@ static void test_ranks_of_one_process_stay_apart(void **state)
     finish(&s);
 }
 
+/* Producers of two processes and of none, in two jobs; which of them are told. */
+#define PRODUCERS 12
+
+struct ranked {
+    struct tp_job jobs[2];
+    struct tp_producer all[PRODUCERS];
+    bool is_told[PRODUCERS];
+};
+
+static int64_t rank_as_by_looking_at_all(const struct ranked *s,
+                                         const struct tp_producer *p)
+{
+    int64_t rank = -1;
+
+    if (p->who.rank >= 0)
+        return p->who.rank;
+    for (size_t i = 0; i < PRODUCERS && p->who.process[0] != '\0'; i++) {
+        const struct tp_producer *q = &s->all[i];
+
+        if (!s->is_told[i] || q->job != p->job || q->who.rank < 0 ||
+            strcmp(q->who.process, p->who.process) != 0)
+            continue;
+        if (rank >= 0 && rank != q->who.rank)
+            return -1;
+        rank = q->who.rank;
+    }
+    return rank;
+}
+
+static void set_again(struct ranked *s, size_t i, uint32_t random)
+{
+    static const char *const keys[] = {"", "b/1/7/9", "b/1/8/9"};
+    struct tp_producer *p = &s->all[i];
+
+    p->job = &s->jobs[i % 2]; /* it has one for life */
+    p->who.process = keys[random % 3];
+    p->who.rank = (int64_t)(random / 3 % 3) - 1;
+}
+
+static void test_a_rank_is_lent_by_those_who_are_there(void **state)
+{
+    struct ranked s = {0};
+    uint32_t random = 1;
+
+    (void)state;
+    for (size_t i = 0; i < PRODUCERS; i++)
+        set_again(&s, i, 0);
+    for (int n = 0; n < 20000; n++) {
+        size_t i = (random = random * 1664525 + 1013904223) >> 16 & 0xffff;
+
+        i %= PRODUCERS;
+        tp_join_untell_rank(&s.all[i]);
+        s.is_told[i] = false;
+        random = random * 1664525 + 1013904223;
+        set_again(&s, i, random >> 16);
+        if (random >> 28 < 12) {
+            tp_join_tell_rank(&s.all[i]);
+            s.is_told[i] = true;
+        }
+        for (size_t k = 0; k < PRODUCERS; k++)
+            if (tp_join_rank(&s.all[k]) != rank_as_by_looking_at_all(&s, &s.all[k]))
+                fail_msg("step %d, producer %zu: rank %lld", n, k,
+                         (long long)tp_join_rank(&s.all[k]));
+    }
+    for (size_t i = 0; i < PRODUCERS; i++)
+        tp_join_untell_rank(&s.all[i]);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(tp_strmap_len(&s.jobs[i].ranked), 0);
+        tp_strmap_fini(&s.jobs[i].ranked);
+    }
+}
+
+static void test_without_memory_a_rank_is_not_lent(void **state)
+{
+    struct tp_job job = {0};
+    struct tp_producer one = {.job = &job, .who = {.process = "b/1/7/9", .rank = 5}};
+    struct tp_producer other = {.job = &job, .who = {.process = "b/1/7/9", .rank = -1}};
+
+    (void)state;
+    fault_arm(0);
+    tp_join_tell_rank(&one);
+    assert_true(fault_disarm());
+    assert_int_equal(tp_join_rank(&other), -1);
+    tp_join_untell_rank(&one);
+    tp_join_tell_rank(&one);
+    assert_int_equal(tp_join_rank(&other), 5);
+    tp_join_untell_rank(&one);
+    tp_strmap_fini(&job.ranked);
+}
+
 static void test_no_memory_is_told_by_the_pool(void **state)
 {
     (void)state;
@@ -305,6 +397,8 @@ int main(void)
         cmocka_unit_test(test_who_disagrees_keeps_its_own_and_says_so),
         cmocka_unit_test(test_native_producers_of_one_key_are_one_process),
         cmocka_unit_test(test_ranks_of_one_process_stay_apart),
+        cmocka_unit_test(test_a_rank_is_lent_by_those_who_are_there),
+        cmocka_unit_test(test_without_memory_a_rank_is_not_lent),
         cmocka_unit_test(test_no_memory_is_told_by_the_pool),
     };
 
