@@ -249,26 +249,35 @@ static void client_gone(struct tp_waiters *w, uint64_t id)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Let all speak who can and have something to say; the lock is held. The time is read
+/* Let one speak if it can and has something to say; the lock is held. The time is read
  * for each: whoever changes things may have been waited for. */
-static void let_speak(struct tp_waiters *w)
+static bool has_spoken(struct tp_waiters *w, struct slot *s)
+{
+    if (s->waiter.speak == NULL)
+        return false;
+    w->speech.len = 0;
+    s->is_due = s->waiter.speak(s->waiter.arg, tp_clock_now(), &w->speech);
+    return s->is_due;
+}
+
+/* Let all speak; the lock is held. */
+static void let_all_speak(struct tp_waiters *w)
 {
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
         struct slot *s;
 
         let_in(w, i);
         s = &w->slots[i];
-        if (!s->is_used || s->is_due || s->waiter.speak == NULL)
-            continue;
-        w->speech.len = 0;
-        if (s->waiter.speak(s->waiter.arg, tp_clock_now(), &w->speech))
-            s->is_due = true;
+        if (s->is_used && !s->is_due)
+            has_spoken(w, s);
     }
 }
 
 /* Whether one that waits is to be resumed. Who has spoken has heard it, and can wait
- * until others have, who were about to wait: the answers would be in their way. */
-static bool is_over(const struct slot *s, struct tp_now now, bool all,
+ * until others have, who were about to wait: the answers would be in their way. What
+ * began only after all were let speak is said now, and the next look sees to the rest.
+ */
+static bool is_over(struct tp_waiters *w, struct slot *s, struct tp_now now, bool all,
                     bool others_first)
 {
     const struct tp_waiter *one = &s->waiter;
@@ -277,7 +286,7 @@ static bool is_over(const struct slot *s, struct tp_now now, bool all,
         return true;
     if (s->is_due)
         return !others_first;
-    return (all || one->is_watch) && one->ready(one->arg, now);
+    return (all || one->is_watch) && one->ready(one->arg, now) && !has_spoken(w, s);
 }
 
 /* Ask the waiters. all = false asks only watches and looks at deadlines. Returns
@@ -289,7 +298,7 @@ static bool look(struct tp_waiters *w, struct tp_now now, bool all)
     pthread_mutex_lock(&w->lock);
     w->next_deadline_ns = UINT64_MAX;
     if (all && w->engine != NULL && tp_engine_is_telling(w->engine, now)) {
-        let_speak(w);
+        let_all_speak(w);
         others_first = tp_engine_is_still_telling(w->engine, tp_clock_now());
     }
     for (uint32_t i = 0; i < w->n_slots && w->n_waiting > 0; i++) {
@@ -299,7 +308,7 @@ static bool look(struct tp_waiters *w, struct tp_now now, bool all)
         s = &w->slots[i];
         if (!s->is_used)
             continue;
-        if (is_over(s, now, all, others_first)) {
+        if (is_over(w, s, now, all, others_first)) {
             resume(w, s);
             continue;
         }

@@ -6,6 +6,8 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -248,18 +250,21 @@ static void on_speaker_suspend(void *arg)
     on_suspend(&s->patient);
 }
 
-static void test_all_hear_of_a_start_before_the_first_is_resumed(void **state)
-{
-    enum { N = 20 };
-    struct rig *r = *state;
-    struct tp_waiters *w = start_waiters(r);
-    struct speaker speakers[N];
-    char p[N][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
-    _Atomic int n_resumed = 0;
+#define AUDIENCE 20
 
+/* Producers who wait for a start. */
+struct audience {
+    struct speaker speakers[AUDIENCE];
+    char p[AUDIENCE][TP_TRACE_ID_BYTES];
+    _Atomic int n_resumed;
+};
+
+static void gather(struct audience *a, struct rig *r, struct tp_waiters *w)
+{
     r->now = tp_clock_now(); /* that of the waiters' thread */
-    for (int i = 0; i < N; i++) {
-        struct speaker *s = &speakers[i];
+    a->n_resumed = 0;
+    for (int i = 0; i < AUDIENCE; i++) {
+        struct speaker *s = &a->speakers[i];
         const struct tp_waiter waiter = {.deadline_ns = UINT64_MAX,
                                          .suspend = on_speaker_suspend,
                                          .resume = on_speaker_resume,
@@ -268,25 +273,83 @@ static void test_all_hear_of_a_start_before_the_first_is_resumed(void **state)
                                          .arg = s};
         struct tp_waiter one = waiter;
 
-        rig_join(r, "p", i, p[i]);
+        rig_join(r, "p", i, a->p[i]);
         open_patient(&s->patient);
         s->engine = r->engine;
-        s->id = p[i];
+        s->id = a->p[i];
         s->n_spoken = s->n_resumed_before = 0;
-        s->n_resumed = &n_resumed;
+        s->n_resumed = &a->n_resumed;
         one.fd = s->patient.ends[0];
         assert_int_equal(tp_waiters_add(w, &one, NULL), TP_OK);
     }
+}
+
+static void expect_all_spoke_first(struct audience *a)
+{
+    for (int i = 0; i < AUDIENCE; i++)
+        expect_resumed(&a->speakers[i].patient);
+    for (int i = 0; i < AUDIENCE; i++) {
+        assert_int_equal(a->speakers[i].n_spoken, 1);
+        assert_int_equal(a->speakers[i].n_resumed_before, 0);
+        close_patient(&a->speakers[i].patient);
+    }
+}
+
+static void test_all_hear_of_a_start_before_the_first_is_resumed(void **state)
+{
+    struct rig *r = *state;
+    struct tp_waiters *w = start_waiters(r);
+    struct audience a;
+    char id[TP_TRACE_ID_BYTES];
+
+    gather(&a, r, w);
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
     tp_waiters_poke(w);
-    for (int i = 0; i < N; i++)
-        expect_resumed(&speakers[i].patient);
-    for (int i = 0; i < N; i++) {
-        assert_int_equal(speakers[i].n_spoken, 1);
-        assert_int_equal(speakers[i].n_resumed_before, 0);
-        close_patient(&speakers[i].patient);
-    }
+    expect_all_spoke_first(&a);
     end_waiters(w);
+}
+
+/* Makes a trace when a look comes to it. */
+struct maker {
+    struct patient patient;
+    struct rig *rig;
+    _Atomic bool is_wanted;
+};
+
+static bool make_trace(void *arg, struct tp_now now)
+{
+    struct maker *m = arg;
+    char id[TP_TRACE_ID_BYTES];
+
+    (void)now;
+    if (atomic_exchange(&m->is_wanted, false))
+        assert_int_equal(rig_create(m->rig, "j", NULL, id), TP_OK);
+    return false;
+}
+
+/* The look has let all speak by then. */
+static void test_a_start_in_the_middle_of_a_look_is_heard_first_too(void **state)
+{
+    struct rig *r = *state;
+    struct tp_waiters *w = start_waiters(r);
+    struct maker maker = {.rig = r};
+    struct audience a;
+    struct tp_waiter waiter = {.deadline_ns = UINT64_MAX,
+                               .suspend = on_suspend,
+                               .resume = on_resume,
+                               .ready = make_trace,
+                               .arg = &maker};
+
+    open_patient(&maker.patient); /* its descriptor is looked at before the others */
+    waiter.fd = maker.patient.ends[0];
+    assert_int_equal(tp_waiters_add(w, &waiter, NULL), TP_OK);
+    gather(&a, r, w);
+    assert_true(waiter.fd < a.speakers[0].patient.ends[0]);
+    maker.is_wanted = true;
+    tp_waiters_poke(w);
+    expect_all_spoke_first(&a);
+    end_waiters(w);
+    close_patient(&maker.patient);
 }
 
 /* Tell a producer in the way of a call that is held, and say so. */
@@ -316,6 +379,11 @@ struct hearing {
 static void let_wait(struct tp_waiters *w, struct rig *r, struct hearing *h)
 {
     h->n_resumed = 0;
+    for (int i = 0; i < SPEAKERS; i++) { /* an earlier trace was cancelled */
+        struct tp_sync_reply reply = rig_sync(r, h->p[i], NULL);
+
+        rig_sync(r, h->p[i], &reply);
+    }
     for (int i = 0; i < SPEAKERS; i++) {
         struct speaker *s = &h->speakers[i];
         const struct tp_waiter one = {.fd = s->patient.ends[0],
@@ -344,12 +412,13 @@ static enum kept keep_while_others_hear(struct tp_waiters *w, struct rig *r,
 {
     char id[TP_TRACE_ID_BYTES];
     enum kept kept = KEPT;
-    uint64_t told_ns = 0, gap_ns = 0;
+    uint64_t told_ns, gap_ns = 0;
 
     let_wait(w, r, h);
     r->now = tp_clock_now();
     r->now.wall_ns += 60 * RIG_S;
     assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    told_ns = tp_clock_now().mono_ns; /* from here on those who wait may hear of it */
     tp_waiters_poke(w);
     for (int i = 0, n = 0; n < 400 && kept == KEPT; i++) {
         int n_spoken = 0;
@@ -359,7 +428,7 @@ static enum kept keep_while_others_hear(struct tp_waiters *w, struct rig *r,
         for (int k = 0; k < SPEAKERS; k++)
             n_spoken += h->speakers[k].n_spoken;
         n += n_spoken == SPEAKERS;
-        if (i > 0 && r->now.mono_ns - told_ns > gap_ns)
+        if (r->now.mono_ns - told_ns > gap_ns)
             gap_ns = r->now.mono_ns - told_ns;
         told_ns = r->now.mono_ns;
         if (h->n_resumed > 0)
@@ -555,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_draining_resumes_all_and_keeps_nobody_later),
         cmocka_unit_test(test_without_memory_nobody_is_suspended),
         engine_test(test_all_hear_of_a_start_before_the_first_is_resumed),
+        engine_test(test_a_start_in_the_middle_of_a_look_is_heard_first_too),
         engine_test(test_who_has_heard_waits_while_others_hear),
         engine_test(test_who_comes_does_not_wait_for_a_whole_look),
         engine_test(test_who_leaves_while_it_waits_is_gone),
