@@ -196,14 +196,14 @@ static struct tp_ring *find_mine(struct tp_ring_owner *owner)
     return spare;
 }
 
-struct tp_ring *tp_rings_held(const struct tp_ring_owner *owner)
+/* Nobody else writes the list, nor the session but when its owner is released. */
+struct tp_ring *tp_rings_in_session(uint64_t session)
 {
-    struct tp_ring *g;
+    struct tp_ring *g = mine;
 
-    pthread_mutex_lock(&lock);
-    for (g = mine; g != NULL && g->recorder_id != owner->recorder_id;)
+    while (g != NULL &&
+           atomic_load_explicit(&g->session, memory_order_relaxed) != session)
         g = g->next_of_thread;
-    pthread_mutex_unlock(&lock);
     return g;
 }
 

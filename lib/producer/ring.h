@@ -139,8 +139,10 @@ struct tp_ring_owner {
  */
 struct tp_ring *tp_rings_of_thread(struct tp_ring_owner *owner);
 
-/* Thread: the ring that the calling thread has for the owner already, or NULL. */
-struct tp_ring *tp_rings_held(const struct tp_ring_owner *owner);
+/* Thread: the ring of the calling thread that is in a session, which is one of an owner
+ * that lives; NULL: none is. No lock, so threads that use several clients in turns do
+ * not wait for each other. */
+struct tp_ring *tp_rings_in_session(uint64_t session);
 
 /* Give all rings of an owner back. No thread may be recording into them. */
 void tp_rings_release(struct tp_ring_owner *owner);

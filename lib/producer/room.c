@@ -20,8 +20,10 @@ void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned 
 struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type)
 {
     uint64_t session = atomic_load_explicit(&r->session, memory_order_relaxed);
-    struct tp_ring *g = tp_rings_of_thread(&r->owner);
+    struct tp_ring *g = tp_rings_in_session(session);
 
+    if (g == NULL)
+        g = tp_rings_of_thread(&r->owner);
     if (g != NULL &&
         (atomic_load_explicit(&g->session, memory_order_relaxed) == session ||
          tp_ring_enter(g, session))) {
@@ -36,11 +38,10 @@ struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type)
 struct tp_ring *tp_room_enter_again(struct tp_recorder *r)
 {
     uint64_t session = atomic_load_explicit(&r->session, memory_order_relaxed);
-    struct tp_ring *g = tp_rings_held(&r->owner);
+    struct tp_ring *g = tp_rings_in_session(session);
 
-    if (g == NULL || atomic_load_explicit(&g->session, memory_order_relaxed) != session)
-        return NULL;
-    tp_ring_here = g;
+    if (g != NULL)
+        tp_ring_here = g;
     return g;
 }
 

@@ -105,6 +105,38 @@ static void test_rings_of_a_closed_client_serve_the_next(void **state)
     assert_in_range(n_rings, 1, AT_A_TIME + 1);
 }
 
+/* Two libraries in one process, each with a client of its own, on one thread. */
+static void test_clients_in_turns_need_no_lock(void **state)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = RING_BYTES};
+    struct recorder_rig other = {0};
+
+    (void)state;
+    make(0);
+    recorder_rig_init(&other, &opts);
+    recorder_rig_start(&rig);
+    recorder_rig_start(&other);
+    for (int i = 0; i < 100; i++) {
+        TP_BEGIN(rig.client, rig.kernel, "outer");
+        TP_BEGIN(other.client, other.kernel, "inner");
+        TP_END(rig.client, rig.kernel);
+        TP_END(other.client, other.kernel);
+        TP_INSTANT(other.client, other.copy, "x");
+        if (i == 0) { /* each has its ring from here on: else this hangs, and ends */
+            alarm(60);
+            tp_rings_lock();
+        }
+    }
+    tp_rings_unlock();
+    alarm(0);
+    recorder_rig_conserved(&rig, NULL);
+    recorder_rig_conserved(&other, NULL);
+    assert_int_equal(rig.n_drained, 100);
+    assert_int_equal(other.n_drained, 200);
+    recorder_rig_fini(&other);
+    recorder_rig_fini(&rig);
+}
+
 static void test_threads_over_the_limit_are_counted_as_dropped(void **state)
 {
     struct tp_recorder_opts opts = {.ring_bytes = (size_t)128 << 10,
@@ -297,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_short_threads_share_a_few_rings_and_lose_nothing),
         cmocka_unit_test(test_rings_of_a_closed_client_serve_the_next),
         cmocka_unit_test(test_a_slice_that_is_told_as_unfinished_is_told_once),
+        cmocka_unit_test(test_clients_in_turns_need_no_lock),
         cmocka_unit_test(test_threads_over_the_limit_are_counted_as_dropped),
         cmocka_unit_test(test_threads_that_may_block_lose_nothing_to_a_steady_drain),
         cmocka_unit_test(test_traces_come_and_go_while_threads_record),
