@@ -1,7 +1,7 @@
 /*
  * The linker sends each call of malloc() to __wrap_malloc() and so on. When nothing is
  * armed, a call costs one thread-local load and one branch before the real function;
- * a realloc() one more.
+ * a malloc() or realloc() one more.
  */
 #include "support/fault.h"
 
@@ -50,16 +50,6 @@ static bool fails_now(void)
     return true;
 }
 
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(n, size);
-}
-
 /* What fault_call_at() asked for; `at` is set last, and 0 when there is nothing. */
 static struct {
     _Atomic size_t at;
@@ -81,6 +71,17 @@ static void call_if_due(size_t size)
 
     if (at != 0 && size >= at && atomic_compare_exchange_strong(&call.at, &at, 0))
         call.fn(call.arg);
+}
+
+void *__wrap_malloc(size_t size)
+{
+    call_if_due(size);
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(n, size);
 }
 
 void *__wrap_realloc(void *p, size_t size)

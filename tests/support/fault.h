@@ -35,9 +35,9 @@ void fault_arm(int n);
 bool fault_disarm(void);
 
 /*
- * Have fn called, once, by the thread that next has a block grown to at least so many
- * bytes (realloc), before that is done: a place to stop at in the middle of something,
- * in whatever thread.
+ * Have fn called, once, by the thread that next asks for a block of at least so many
+ * bytes (malloc, realloc), before it has it: a place to stop at in the middle of
+ * something, in whatever thread.
  *
  * arg  stays the caller's, who knows by it that the call was made.
  */
