@@ -221,3 +221,9 @@ int tp_admit_judge(struct tp_admit *a, struct tp_event *ev, enum tp_admission *o
         *out = ev->kind == TP_EVENT_BEGIN ? TP_ADMIT_GHOST : TP_ADMIT_REFUSE;
     return TP_OK;
 }
+
+bool tp_admit_is_by_cat(const struct tp_admit *a, uint64_t *min_duration_ns)
+{
+    *min_duration_ns = a->is_open ? 0 : a->min_duration_ns;
+    return a->is_open || !a->judges_names;
+}

@@ -56,4 +56,10 @@ void tp_admit_free(struct tp_admit *a);
 int tp_admit_judge(struct tp_admit *a, struct tp_event *ev, enum tp_admission *out,
                    bool *is_untyped, struct tp_err *err);
 
+/*
+ * Whether a slice that was let in says that all of its `cat` are, as far as they last
+ * as long as *min_duration_ns.
+ */
+bool tp_admit_is_by_cat(const struct tp_admit *a, uint64_t *min_duration_ns);
+
 #endif

@@ -19,16 +19,19 @@
 #include "trace/admit.h"
 #include "trace/notes.h"
 #include "trace/pf_reader_state.h"
+#include "trace/pf_run.h"
 
 #define CATS_MAX 257  /* numbers of `cat` that are counted: a batch needs no more */
 #define META_ROOM 512 /* of a metadata event in an index, beside its texts */
 #define ARG_ROOM 40   /* of an argument of one, beside its texts */
 #define ESCAPED 6     /* times as long as a byte of text can be in JSON */
+#define RUN 64        /* slices that are taken at once */
 
 /* The events of a `cat` of a batch. */
 struct cat_count {
     uint64_t n;
     int type; /* its id, -1 = none */
+    bool is_untyped;
 };
 
 struct tp_native_check {
@@ -39,6 +42,8 @@ struct tp_native_check {
     enum tp_native_verdict verdict;
     struct tp_native_found found;
     struct cat_count cats[CATS_MAX]; /* by number; 0 is of those without one */
+    bool has_runs;                   /* slices need not be judged one by one */
+    struct tp_pf_run_opts run;
 };
 
 int tp_native_check_new(const struct tp_native_check_opts *opts,
@@ -60,6 +65,7 @@ int tp_native_check_new(const struct tp_native_check_opts *opts,
         tp_native_check_free(c);
         return rc;
     }
+    c->has_runs = tp_admit_is_by_cat(c->admit, &c->run.min_duration_ns);
     *out = c;
     return TP_OK;
 }
@@ -153,6 +159,18 @@ static void note_meta(struct tp_native_check *c, const struct tp_event *ev)
     found->meta_bytes += meta_bytes(ev);
 }
 
+static inline void note_times(struct tp_native_found *found, int64_t ts_ns,
+                              int64_t end_ns)
+{
+    if (!found->has_times) {
+        found->has_times = true;
+        found->first_ns = ts_ns;
+        found->last_ns = end_ns;
+    }
+    found->first_ns = ts_ns < found->first_ns ? ts_ns : found->first_ns;
+    found->last_ns = end_ns > found->last_ns ? end_ns : found->last_ns;
+}
+
 /* Note what the seal will make of an event that is stored as it is. */
 static inline void note_event(struct tp_native_check *c, const struct tp_event *ev)
 {
@@ -169,14 +187,19 @@ static inline void note_event(struct tp_native_check *c, const struct tp_event *
         found->is_plain = false;
         return;
     }
-    if (!found->has_times) {
-        found->has_times = true;
-        found->first_ns = ev->ts_ns;
-        found->last_ns = end;
-    }
-    found->first_ns = ev->ts_ns < found->first_ns ? ev->ts_ns : found->first_ns;
-    found->last_ns = end > found->last_ns ? end : found->last_ns;
+    note_times(found, ev->ts_ns, end);
     count_cat(c, &ev->cat);
+}
+
+/* Slices of a `cat` of which one was as it is to be are taken in runs from now on. */
+static inline void note_run(struct tp_native_check *c, const struct tp_event *ev,
+                            bool is_untyped)
+{
+    if (!c->has_runs || ev->kind != TP_EVENT_SLICE || ev->cat.iid == 0 ||
+        ev->cat.iid >= TP_PF_RUN_CATS || c->verdict != TP_NATIVE_GOOD)
+        return;
+    c->cats[ev->cat.iid].is_untyped = is_untyped;
+    c->run.takes[ev->cat.iid] = 1;
 }
 
 static inline int judge_event(struct tp_native_check *c, struct tp_event *ev,
@@ -194,7 +217,27 @@ static inline int judge_event(struct tp_native_check *c, struct tp_event *ev,
     c->found.n_events++;
     c->found.n_untyped += is_untyped;
     note_event(c, ev);
+    note_run(c, ev, is_untyped);
     return TP_OK;
+}
+
+/* Take the slices that come next and are like others before. */
+static void judge_runs(struct tp_native_check *c, struct tp_pf_cursor *cursor)
+{
+    struct tp_pf_run_slice slices[RUN];
+    size_t n = RUN;
+
+    while (n == RUN && c->has_runs) {
+        n = tp_pf_reader_run(c->reader, cursor, &c->run, slices, RUN);
+        c->found.n_events += n;
+        for (size_t i = 0; i < n; i++) {
+            struct cat_count *cat = &c->cats[slices[i].cat];
+
+            cat->n++;
+            c->found.n_untyped += cat->is_untyped;
+            note_times(&c->found, slices[i].ts_ns, slices[i].end_ns);
+        }
+    }
 }
 
 /* Whether the reader had to make something up, or met another sequence. */
@@ -219,6 +262,7 @@ int tp_native_check_feed(struct tp_native_check *c, const char *batch, size_t n,
         enum tp_pf_item item;
         struct tp_event ev;
 
+        judge_runs(c, &cursor);
         rc = tp_pf_reader_next(c->reader, &cursor, &item, &ev, err);
         if (rc == TP_OK && item == TP_PF_EVENT)
             rc = judge_event(c, &ev, err);

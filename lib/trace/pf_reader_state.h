@@ -3,6 +3,7 @@
  *
  *     pf_reader.c    packets: framing, sequences, what comes next
  *     pf_quick.c     the most common packets of ours, at once
+ *     pf_run.c       runs of the most common of these, without events
  *     pf_decode.c    the fields of a track event
  *     pf_event.c     what they mean as an event
  *     pf_args.c      debug annotations
