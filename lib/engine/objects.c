@@ -260,11 +260,12 @@ void tp_member_changed(struct tp_member *m)
 
 struct tp_producer *tp_member_producer(const struct tp_member *m)
 {
-    if (m->producer != NULL)
-        return m->producer;
-    return m->made_of != NULL
-               ? m->made_of
-               : tp_producer_find(m->trace->engine, tp_str_of(m->who.id));
+    struct tp_producer *p;
+
+    if (m->producer != NULL || m->made_of != NULL)
+        return m->producer != NULL ? m->producer : m->made_of;
+    p = tp_producer_find(m->trace->engine, tp_str_of(m->who.id));
+    return p != NULL && p->job == m->trace->job ? p : NULL;
 }
 
 void tp_member_attach(struct tp_member *m, struct tp_producer *p)

@@ -75,7 +75,8 @@ struct tp_member *tp_member_find(const struct tp_trace *t, const char *producer_
  * one way to say so, or it is never written. */
 void tp_member_changed(struct tp_member *m);
 
-/* The producer of a member, whether it takes part or not; NULL when it is gone. */
+/* The producer of a member, whether it takes part or not; NULL when it is gone, also
+ * where one of another job has its id by now. */
 struct tp_producer *tp_member_producer(const struct tp_member *m);
 
 /* From now on the producer takes part as this member. */

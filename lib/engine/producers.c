@@ -231,22 +231,27 @@ static int renew(struct tp_engine *e, struct tp_producer *p,
 
 /*
  * Whether a producer may have the id that it asks for: nobody else has it, be it as a
- * producer or in the trace that is on. One that was forgotten, and comes back to a
- * trace under its id, goes on where it was.
+ * producer or in a trace that is on, of whatever job. One that was forgotten, and comes
+ * back to a trace under its id, goes on where it was; until then its batches are known
+ * by the id alone, and so is who it is after a restart.
  */
 static bool is_free(struct tp_engine *e, const struct tp_job *job, struct tp_str id,
                     const struct tp_row_identity *who)
 {
     char text[TP_TRACE_ID_BYTES];
-    const struct tp_member *m;
+    const struct tp_trace *t;
+    size_t cursor = 0;
 
     if (tp_producer_find(e, id) != NULL)
         return false;
-    if (job->active == NULL)
-        return true;
     snprintf(text, sizeof(text), "%.*s", (int)id.len, id.ptr);
-    m = tp_member_find(job->active, text);
-    return m == NULL || tp_identity_is_same(&m->who, who);
+    while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
+        const struct tp_member *m = tp_member_find(t, text);
+
+        if (m != NULL && (t->job != job || !tp_identity_is_same(&m->who, who)))
+            return false;
+    }
+    return true;
 }
 
 /*

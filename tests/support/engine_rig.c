@@ -273,6 +273,19 @@ char *rig_download(struct rig *r, const char *id, const char *format)
     return out;
 }
 
+/* Register; id gets the id that it has. */
+static void register_one(struct rig *r, const struct tp_producer_request *request,
+                         char *id)
+{
+    struct tp_producer_list *list;
+
+    assert_int_equal(tp_engine_producer_register(r->engine, request, r->now, &list,
+                                                 &r->problem, &r->err),
+                     TP_OK);
+    memcpy(id, list->items[0].id, TP_TRACE_ID_BYTES);
+    tp_producer_list_free(list);
+}
+
 void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank,
                   char *id)
 {
@@ -281,13 +294,20 @@ void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank
                                           .kind = rig_str("native"),
                                           .rank = rank,
                                           .pid = 1000 + rank};
-    struct tp_producer_list *list;
 
-    assert_int_equal(tp_engine_producer_register(r->engine, &request, r->now, &list,
-                                                 &r->problem, &r->err),
-                     TP_OK);
-    memcpy(id, list->items[0].id, TP_TRACE_ID_BYTES);
-    tp_producer_list_free(list);
+    register_one(r, &request, id);
+}
+
+void rig_ask_for_id(struct rig *r, const char *job, const char *id, int64_t rank,
+                    char *got)
+{
+    struct tp_producer_request request = {.job = rig_str(job),
+                                          .id = rig_str(id),
+                                          .kind = rig_str("native"),
+                                          .rank = rank,
+                                          .pid = 7};
+
+    register_one(r, &request, got);
 }
 
 struct tp_sync_reply rig_sync(struct rig *r, const char *producer,

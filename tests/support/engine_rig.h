@@ -78,6 +78,10 @@ char *rig_download(struct rig *r, const char *id, const char *format);
 /* Register a native producer. */
 void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank,
                   char *id);
+/* Register a native producer that asks for an id, "" = none; got is the one that it
+ * has. Its pid is 7. */
+void rig_ask_for_id(struct rig *r, const char *job, const char *id, int64_t rank,
+                    char *got);
 /* A native producer of the job "j" that has synced once, so that it is waited for. No
  * trace runs in the job. */
 void rig_join(struct rig *r, const char *name, int64_t rank, char *id);

@@ -364,98 +364,6 @@ static void test_registering_again_is_the_same_producer(void **state)
     assert_int_equal(r->recovery.producers, 1);
 }
 
-/* Register one that asks for an id; `got` is the one that it has. */
-static void ask_for_id(struct rig *r, const char *job, const char *id, int64_t rank,
-                       char *got)
-{
-    struct tp_producer_request request = {.job = rig_str(job),
-                                          .id = rig_str(id),
-                                          .kind = rig_str("native"),
-                                          .rank = rank,
-                                          .pid = 7};
-    struct tp_producer_list *list;
-
-    assert_int_equal(tp_engine_producer_register(r->engine, &request, r->now, &list,
-                                                 &r->problem, &r->err),
-                     TP_OK);
-    snprintf(got, TP_TRACE_ID_BYTES, "%s", list->items[0].id);
-    tp_producer_list_free(list);
-}
-
-#define ID_A "01m8pwgezv8xjyd24jtcnp309p"
-#define ID_B "7zzzzzzzzzzzzzzzzzzzzzzzzz" /* of a clock that is years ahead */
-
-static void test_one_that_asks_for_an_id_is_known_by_it(void **state)
-{
-    struct rig *r = *state;
-    char got[TP_TRACE_ID_BYTES], made[TP_TRACE_ID_BYTES];
-
-    for (int i = 0; i < 2; i++) {
-        ask_for_id(r, "j", ID_A, 0, got);
-        assert_string_equal(got, ID_A);
-        ask_for_id(r, "j", ID_B, 0, got); /* the same in all but the id */
-        assert_string_equal(got, ID_B);
-        assert_int_equal(rig_restart(r), TP_OK);
-        assert_int_equal(r->recovery.producers, 2);
-    }
-    /* Who asks for none, and is the same in all else, is neither. */
-    ask_for_id(r, "j", "", 0, got);
-    assert_string_not_equal(got, ID_A);
-    assert_string_not_equal(got, ID_B);
-    /* Somebody else's: another rank, another job. */
-    ask_for_id(r, "j", ID_A, 1, got);
-    assert_string_not_equal(got, ID_A);
-    ask_for_id(r, "k", ID_A, 0, got);
-    assert_string_not_equal(got, ID_A);
-    /* Ids of producers' clocks are not what ours go by. */
-    rig_producer(r, "j", "p0", 0, made);
-    assert_true(strcmp(made, ID_B) < 0);
-    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(ID_A), r->now,
-                                               &r->problem, &r->err),
-                     TP_OK);
-    ask_for_id(r, "j", ID_B, 0, got);
-    assert_string_equal(got, ID_B);
-}
-
-/* A batch that was on its way meanwhile is its own still. */
-static void test_one_that_was_forgotten_goes_on_in_its_trace(void **state)
-{
-    char *body = rig_events("kernel", 3, 1);
-    struct rig *r = *state;
-    char got[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
-    struct tp_sync_reply reply;
-    struct tp_trace_view *view;
-
-    ask_for_id(r, "j", ID_A, 0, got);
-    rig_sync(r, ID_A, NULL);
-    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
-    reply = rig_sync(r, ID_A, NULL);
-    assert_int_equal(reply.commands[0].stream_no, 1);
-    rig_sync(r, ID_A, &reply);
-    assert_int_equal(tp_engine_producer_delete(r->engine, rig_str(ID_A), r->now,
-                                               &r->problem, &r->err),
-                     TP_OK);
-    assert_int_equal(rig_post(r, id, ID_A, -1, 1, body, NULL), TP_OK);
-    /* Nobody else takes its place. */
-    ask_for_id(r, "j", ID_A, 5, got);
-    assert_string_not_equal(got, ID_A);
-    ask_for_id(r, "j", ID_A, 0, got);
-    assert_string_equal(got, ID_A);
-    reply = rig_sync(r, ID_A, NULL);
-    assert_int_equal(reply.commands[0].kind, TP_COMMAND_PREPARE);
-    assert_int_equal(reply.commands[0].stream_no, 1);
-    rig_sync(r, ID_A, &reply);
-    view = rig_view(r, id);
-    assert_int_equal(view->n_members, 2);
-    assert_string_equal(view->members[0].state, "recording");
-    assert_string_equal(view->members[0].reason, "");
-    assert_int_equal(view->n_streams, 1);
-    assert_int_equal(view->streams[0].no, 1);
-    assert_int_equal(view->streams[0].counts.stored, 3);
-    tp_trace_view_free(view);
-    free(body);
-}
-
 static void test_lists_of_producers_go_by_page(void **state)
 {
     struct rig *r = *state;
@@ -465,12 +373,12 @@ static void test_lists_of_producers_go_by_page(void **state)
     size_t n = 0;
     bool has_more = true;
 
-    ask_for_id(r, "j", ID_B, 0, id); /* ids do not come in their order */
-    ask_for_id(r, "j", "00000000000000000000000010", 0, id);
+    rig_ask_for_id(r, "j", "7zzzzzzzzzzzzzzzzzzzzzzzzz", 0, id); /* in no order */
+    rig_ask_for_id(r, "j", "00000000000000000000000010", 0, id);
     for (int i = 0; i < 5; i++)
         rig_producer(r, i == 2 ? "k" : "j", "p", i, id);
-    ask_for_id(r, "j", ID_A, 0, id);
-    ask_for_id(r, "j", "00000000000000000000000020", 0, id);
+    rig_ask_for_id(r, "j", "01m8pwgezv8xjyd24jtcnp309p", 0, id);
+    rig_ask_for_id(r, "j", "00000000000000000000000020", 0, id);
     while (has_more) {
         assert_int_equal(tp_engine_producers_list(r->engine, &query, r->now, &list,
                                                   &r->problem, &r->err),
@@ -762,8 +670,6 @@ int main(void)
         engine_test(test_the_best_clock_exchange_counts),
         engine_test(test_a_restart_gives_the_same_commands_again),
         engine_test(test_registering_again_is_the_same_producer),
-        engine_test(test_one_that_asks_for_an_id_is_known_by_it),
-        engine_test(test_one_that_was_forgotten_goes_on_in_its_trace),
         engine_test(test_lists_of_producers_go_by_page),
         engine_test(test_what_is_posted_under_a_name_belongs_to_that_producer),
         engine_test(test_counts_by_type_add_up_and_outlive_a_restart),
