@@ -16,6 +16,7 @@ static const char *const cause_names[TP_DROP_CAUSES] = {
     [TP_DROP_MALFORMED] = "malformed",
     [TP_DROP_DAMAGED] = "damaged",
     [TP_DROP_LOST] = "producer-lost",
+    [TP_DROP_STORAGE_FAILED] = "storage-failed",
 };
 
 const char *tp_drop_cause_name(enum tp_drop_cause cause)

@@ -29,6 +29,7 @@ enum tp_drop_cause {
     TP_DROP_MALFORMED,       /* not readable as an event */
     TP_DROP_DAMAGED,         /* was stored and can no longer be read */
     TP_DROP_LOST,            /* the producer counted it and ended before sending it */
+    TP_DROP_STORAGE_FAILED,  /* the service's disk or store took none of it in time */
     TP_DROP_CAUSES
 };
 

@@ -116,7 +116,8 @@ int tp_type_counts_check(const struct tp_type_counts *c, const struct tp_counts 
     return TP_OK;
 }
 
-struct tp_type_count tp_type_count_told(const struct tp_type_count *c, bool is_done)
+struct tp_type_count tp_type_count_told(const struct tp_type_count *c, bool is_done,
+                                        enum tp_drop_cause cause)
 {
     struct tp_type_count told = *c;
     uint64_t known = c->stored;
@@ -124,7 +125,7 @@ struct tp_type_count tp_type_count_told(const struct tp_type_count *c, bool is_d
     add(&known, c->filtered);
     add(&known, dropped(c));
     if (is_done && c->emitted > known)
-        told.dropped[TP_DROP_LOST] += c->emitted - known;
+        told.dropped[cause] += c->emitted - known;
     else
         told.emitted = known;
     return told;

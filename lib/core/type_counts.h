@@ -59,10 +59,13 @@ int tp_type_counts_check(const struct tp_type_counts *c, const struct tp_counts 
 
 /*
  * The count as it is to be told: what was emitted and is neither stored, filtered nor
- * dropped is dropped as lost when the producer is done, else not counted yet; what is
- * stored beyond what was emitted was emitted.
+ * dropped is dropped when the producer is done, else not counted yet; what is stored
+ * beyond what was emitted was emitted.
+ *
+ * cause  why it is dropped.
  */
-struct tp_type_count tp_type_count_told(const struct tp_type_count *c, bool is_done);
+struct tp_type_count tp_type_count_told(const struct tp_type_count *c, bool is_done,
+                                        enum tp_drop_cause cause);
 
 /* Append the list as one line of text a type, for a row of the store. TP_ENOMEM. */
 int tp_type_counts_write(const struct tp_type_counts *c, struct tp_buf *out,

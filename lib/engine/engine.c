@@ -12,6 +12,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/recovery.h"
+#include "engine/refusals.h"
 #include "store/store.h"
 
 #define BACKLOG_MOST 10000 /* streams that wait for their seal */
@@ -163,7 +164,10 @@ static void count_present(struct tp_engine *e, struct tp_engine_stats *out)
         out->uploads_open += t->n_uploads;
         for (size_t i = 0; i < t->n_streams; i++) {
             const struct tp_stream *s = t->streams[i];
+            struct tp_waiting waiting = {0};
 
+            tp_refusals_sum(s, &waiting);
+            out->events_waiting += waiting.events;
             out->streams += s->state != TP_STREAM_HIDDEN;
             out->work_waiting += s->state == TP_STREAM_SEALING && !s->is_working;
             out->stored_bytes += s->counts.bytes;

@@ -101,7 +101,8 @@ struct tp_engine_stats {
     uint64_t jobs, types, producers, traces, active_traces, streams;   /* at present */
     uint64_t producers_stale;                                          /* at present */
     uint64_t uploads_open, downloads_open, work_waiting, work_running; /* at present */
-    uint64_t stored_bytes; /* of all traces at present */
+    uint64_t stored_bytes;   /* of all traces at present */
+    uint64_t events_waiting; /* at present: refused by the storage, to come again */
     uint64_t traces_created, traces_complete, traces_lossy, traces_partial,
         traces_empty, traces_failed, traces_cancelled, traces_deleted;
     uint64_t types_registered, types_refused_collision, types_refused_frozen;

@@ -20,9 +20,11 @@
 #include "engine/matching.h"
 #include "engine/objects.h"
 #include "engine/persist.h"
+#include "engine/refusals.h"
 #include "engine/settle.h"
 #include "engine/steps.h"
 #include "engine/stream_blobs.h"
+#include "engine/streams.h"
 #include "engine/tell.h"
 
 #define MORE_NEWS_NS UINT64_C(20000000) /* when there are more than go at once */
@@ -203,6 +205,7 @@ static void follow(struct tp_trace *t)
     if (state == TP_SESSION_STOPPING)
         return;
     let_producers_go(t);
+    tp_refusals_give_up_trace(t);
     if (t->job->active == t)
         t->job->active = NULL;
     t->engine->n_active--;
@@ -295,6 +298,16 @@ int tp_life_end(struct tp_trace *t, enum tp_session_state to, const char *cause,
     return TP_OK;
 }
 
+enum tp_drop_cause tp_life_lost_cause(const struct tp_member *m)
+{
+    const struct tp_trace *t = m->trace;
+
+    return m->stream_no != 0 && m->stream_no <= t->n_streams &&
+                   tp_refusals_are_of_storage(t->streams[m->stream_no - 1])
+               ? TP_DROP_STORAGE_FAILED
+               : TP_DROP_LOST;
+}
+
 static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
                        struct tp_counts *out)
 {
@@ -310,7 +323,7 @@ static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
         lost = r->emitted - told - posted;
     more.emitted = told + lost;
     memcpy(more.dropped, r->dropped, sizeof(more.dropped));
-    more.dropped[TP_DROP_LOST] += lost;
+    more.dropped[tp_life_lost_cause(m)] += lost;
     tp_counts_add(out, &more);
 }
 
@@ -365,6 +378,9 @@ static void begin_sealing(struct tp_trace *t, struct tp_now now)
     struct tp_err ignored;
 
     t->is_sealing = true;
+    tp_refusals_give_up_trace(t);
+    t->stream_news_ns = now.mono_ns;
+    tp_streams_write_news(t, now);
     for (size_t i = 0; i < t->n_streams; i++) {
         if (t->streams[i]->state == TP_STREAM_OPEN)
             t->streams[i]->state = TP_STREAM_SEALING;
@@ -648,6 +664,8 @@ uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now)
         tp_life_advance(t, now);
     deadline = tp_trace_is_active(t) ? tp_session_deadline_ns(&t->session) : UINT64_MAX;
     news = tp_trace_is_active(t) ? write_members(t, now) : UINT64_MAX;
+    next = news < next ? news : next;
+    news = tp_trace_is_active(t) ? tp_streams_write_news(t, now) : UINT64_MAX;
     next = news < next ? news : next;
     if (t->retry_ns != 0 && t->retry_ns < next)
         return t->retry_ns;

@@ -67,6 +67,9 @@ uint64_t tp_life_tick(struct tp_trace *t, struct tp_now now);
  * send. */
 void tp_life_member_counts(const struct tp_member *m, struct tp_counts *out);
 
+/* Why it is dropped what a producer that is done has emitted and never sent. */
+enum tp_drop_cause tp_life_lost_cause(const struct tp_member *m);
+
 /* The sum over all streams and of what producers report beside them. */
 void tp_life_totals(const struct tp_trace *t, struct tp_counts *out);
 

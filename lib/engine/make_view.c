@@ -9,6 +9,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/pool.h"
+#include "engine/refusals.h"
 
 /* How many moves the first answer showed: the creation, and the start when that was
  * part of it. */
@@ -171,6 +172,24 @@ static const char *shown_state(const struct tp_trace *t, const struct tp_member 
                                                       : TP_MEMBER_DONE);
 }
 
+static struct tp_waiting_view view_waiting(const struct tp_waiting *sum,
+                                           struct tp_pool *pool)
+{
+    return (struct tp_waiting_view){sum->batches, sum->events,
+                                    tp_pool_text(pool, sum->why)};
+}
+
+/* What waits of a stream, by number; 0 = none. */
+static struct tp_waiting_view view_stream_waiting(const struct tp_trace *t, uint32_t no,
+                                                  struct tp_pool *pool)
+{
+    struct tp_waiting sum = {0};
+
+    if (no != 0 && no <= t->n_streams)
+        tp_refusals_sum(t->streams[no - 1], &sum);
+    return view_waiting(&sum, pool);
+}
+
 static void view_type_counts(const struct tp_member *m, struct tp_pool *pool,
                              struct tp_member_view *out)
 {
@@ -181,8 +200,8 @@ static void view_type_counts(const struct tp_member *m, struct tp_pool *pool,
         return;
     /* What is stored of a type is known when the stream is sealed. */
     for (size_t i = 0; i < m->types.n; i++)
-        types[i] =
-            tp_type_count_told(&m->types.items[i], !tp_trace_is_active(m->trace));
+        types[i] = tp_type_count_told(&m->types.items[i], !tp_trace_is_active(m->trace),
+                                      tp_life_lost_cause(m));
     out->types = types;
     out->n_types = m->types.n;
 }
@@ -208,6 +227,7 @@ static void view_members(const struct tp_trace *t, enum tp_view_mode mode,
         out[i].step = m->step;
         out[i].reported = m->reported;
         tp_life_member_counts(m, &out[i].counts);
+        out[i].waiting = view_stream_waiting(t, m->stream_no, v->pool);
         view_type_counts(m, v->pool, &out[i]);
         out[i].has_clock = m->has_clock;
         out[i].clock_offset_ns = m->clock_offset_ns;
@@ -227,6 +247,7 @@ static void view_stream(const struct tp_stream *s, struct tp_pool *pool,
     out->state = tp_stream_state_name(s->state);
     out->reason = tp_pool_text(pool, s->reason);
     out->counts = s->counts;
+    out->waiting = view_stream_waiting(s->trace, s->no, pool);
     out->batches = s->batches;
     out->duplicate_batches = s->duplicates;
     out->bytes = s->counts.bytes;
@@ -255,6 +276,11 @@ static void view_streams(const struct tp_trace *t, struct tp_trace_view *v)
 
 static void view_ends(const struct tp_trace *t, struct tp_trace_view *v)
 {
+    struct tp_waiting waiting = {0};
+
+    for (size_t i = 0; i < t->n_streams; i++)
+        tp_refusals_sum(t->streams[i], &waiting);
+    v->waiting = view_waiting(&waiting, v->pool);
     tp_life_totals(t, &v->totals);
     v->bytes = v->totals.bytes;
     v->outcome = tp_pool_text(v->pool, t->outcome);

@@ -36,7 +36,7 @@ struct tp_key;
 struct tp_kineto;
 struct tp_kineto_link;
 struct tp_native_tally;
-struct tp_refused;
+struct tp_refusals;
 struct tp_stream_log;
 
 #define TP_NS_PER_MS UINT64_C(1000000)
@@ -94,9 +94,8 @@ struct tp_stream {
     struct tp_identity who;
     bool is_file;
     char *file_name; /* may be NULL */
-    bool
-        has_seq; /* a file: it was sent with this number, by which a repeat is known; */
-    uint64_t seq; /* else the highest number of a batch */
+    bool has_seq;    /* a file: sent with this number, by which a repeat is known; */
+    uint64_t seq;    /* else the highest number of a batch */
     enum tp_stream_state state;
     size_t n_uploads;         /* open ones */
     struct tp_member *member; /* who was told to write to it; NULL = nobody */
@@ -105,8 +104,8 @@ struct tp_stream {
     char damage[160];
     struct tp_counts counts;
     uint64_t batches, duplicates;
-    struct tp_refused *refused; /* batches that the medium had no room for */
-    size_t n_refused;
+    struct tp_refusals *refusals; /* batches that found no room; NULL = none */
+    bool is_dirty;                /* differs from its row, which is written */
     bool has_times;
     int64_t first_ns, last_ns;
     struct tp_native_tally *tally; /* of its batches; NULL: not all are known */
@@ -162,6 +161,8 @@ struct tp_trace {
     bool has_member_news; /* members differ from their rows, which are written */
     bool is_listed;       /* members are in the store as a list, too: persist.h */
     uint64_t news_ns;     /* not before, monotonic */
+    bool has_stream_news; /* streams differ from their rows, which are written */
+    uint64_t stream_news_ns;    /* not before, monotonic */
     struct tp_stream **streams; /* by number - 1 */
     size_t n_streams;
     size_t seals_from;       /* where the last stream was that wanted its seal */

@@ -13,6 +13,7 @@
 #include "engine/kineto_model.h"
 #include "engine/pool.h"
 #include "engine/problem.h"
+#include "engine/refusals.h"
 #include "engine/settle.h"
 #include "engine/stream_blobs.h"
 #include "trace/native_tally.h"
@@ -124,7 +125,7 @@ static void free_stream(struct tp_stream *s)
     tp_identity_fini(&s->who);
     tp_lock_fini(&s->lock);
     free(s->file_name);
-    free(s->refused);
+    tp_refusals_free(s);
     tp_native_tally_free(s->tally);
     tp_bulk_give(&s->trace->objects, s);
 }
@@ -256,6 +257,14 @@ void tp_member_changed(struct tp_member *m)
     if (!t->has_member_news && t->news_ns < now_ns)
         t->news_ns = now_ns + TP_NEWS_NS;
     t->has_member_news = true;
+}
+
+void tp_stream_changed(struct tp_stream *s)
+{
+    s->is_dirty = true;
+    if (!s->trace->has_stream_news)
+        s->trace->stream_news_ns = s->trace->engine->seen.mono_ns + TP_NEWS_NS;
+    s->trace->has_stream_news = true;
 }
 
 struct tp_producer *tp_member_producer(const struct tp_member *m)

@@ -88,6 +88,10 @@ void tp_member_detach(struct tp_member *m);
 /* The member that writes the stream of that number, or NULL. */
 struct tp_member *tp_member_of_stream(const struct tp_trace *t, uint32_t no);
 
+/* A stream differs from its row from now on: it is written about a second later, while
+ * its trace is active. */
+void tp_stream_changed(struct tp_stream *s);
+
 /* Append a stream with the next number, HIDDEN. TP_EQUOTA (LIMIT_EXCEEDED), TP_ENOMEM.
  * */
 int tp_stream_add(struct tp_trace *t, const struct tp_row_identity *who, bool is_file,

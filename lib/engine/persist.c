@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "engine/objects.h"
+#include "engine/refusals.h"
 #include "store/store.h"
 
 #define LISTED_MIN 64                  /* members; fewer have rows in no time */
@@ -367,9 +368,10 @@ int tp_persist_trace(struct tp_engine *e, struct tp_trace *t, struct tp_now now,
     return rc;
 }
 
-int tp_persist_stream(struct tp_engine *e, const struct tp_stream *s,
-                      struct tp_err *err)
+int tp_persist_stream(struct tp_engine *e, struct tp_stream *s, struct tp_err *err)
 {
+    struct tp_buf refusals = {0};
+    int rc = tp_refusals_write(s, &refusals, err);
     struct tp_row_stream row = {
         .trace = tp_str_of(s->trace->id),
         .no = s->no,
@@ -385,9 +387,14 @@ int tp_persist_stream(struct tp_engine *e, const struct tp_stream *s,
         .has_times = s->has_times,
         .first_ns = s->first_ns,
         .last_ns = s->last_ns,
+        .refusals = {refusals.data, refusals.len},
     };
 
-    return noted(e, e->opts.store->ops->put_stream(e->opts.store, &row, err));
+    if (rc == TP_OK)
+        rc = noted(e, e->opts.store->ops->put_stream(e->opts.store, &row, err));
+    tp_buf_fini(&refusals);
+    s->is_dirty = s->is_dirty && rc != TP_OK;
+    return rc;
 }
 
 int tp_persist_producer(struct tp_engine *e, const struct tp_producer *p,

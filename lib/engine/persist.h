@@ -63,8 +63,7 @@ int tp_persist_members(struct tp_engine *e, struct tp_trace *t, struct tp_err *e
 int tp_persist_member(struct tp_engine *e, struct tp_member *m, struct tp_err *err);
 
 /* Write a stream. */
-int tp_persist_stream(struct tp_engine *e, const struct tp_stream *s,
-                      struct tp_err *err);
+int tp_persist_stream(struct tp_engine *e, struct tp_stream *s, struct tp_err *err);
 
 /* Write a producer. */
 int tp_persist_producer(struct tp_engine *e, const struct tp_producer *p,

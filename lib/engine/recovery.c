@@ -17,6 +17,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/pool.h"
+#include "engine/refusals.h"
 #include "engine/streams.h"
 #include "engine/window.h"
 #include "store/store.h"
@@ -292,7 +293,7 @@ static int load_stream(const struct tp_row_stream *row, struct tp_err *err, void
     s->has_times = row->has_times;
     s->first_ns = row->first_ns;
     s->last_ns = row->last_ns;
-    return TP_OK;
+    return tp_refusals_read(s, row->refusals, err);
 }
 
 static int load_producer(const struct tp_row_producer *row, struct tp_err *err,
@@ -421,6 +422,7 @@ static void resume(struct loading *l, struct tp_trace *t)
         t->is_broken = false;
         tp_typemap_unref(t->types);
         t->types = NULL;
+        tp_refusals_give_up_trace(t); /* it was cancelled, perhaps, while they waited */
         return;
     }
     tp_life_hold(t);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "engine/refusals.h"
 #include "trace/ingest.h"
 #include "trace/stream_log.h"
 
@@ -151,18 +152,14 @@ int tp_stream_blobs_recover(struct tp_stream *s, uint64_t *cut_bytes, bool *has_
                             struct tp_err *err)
 {
     struct tp_stream_log_report report = {0};
-    struct tp_counts over_limit = {0};
     int rc = open_log(s, &report, err);
 
     if (rc != TP_OK)
         return rc;
     *cut_bytes += report.cut_bytes;
-    /* What was refused for want of room is in the row only. */
-    over_limit.emitted = over_limit.dropped[TP_DROP_OVER_LIMIT] =
-        s->counts.dropped[TP_DROP_OVER_LIMIT];
     s->counts = report.counts;
     s->counts.bytes = report.kept_bytes;
-    tp_counts_add(&s->counts, &over_limit);
+    tp_refusals_restore(s);
     s->batches = report.frames;
     s->log_bytes = report.kept_bytes;
     s->has_seq = report.has_seq;

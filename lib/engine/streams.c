@@ -1,16 +1,21 @@
 #include "engine/streams.h"
 
+#include "base/err.h"
 #include "engine/check.h"
 #include "engine/objects.h"
+#include "engine/persist.h"
+#include "engine/refusals.h"
 
 /* A stream whose uploads were all abandoned, or NULL: its number may be used again, or
- * clients that go away would use them all up. */
+ * clients that go away would use them all up. One with a batch that was refused is not
+ * abandoned: that may come again. */
 static struct tp_stream *find_abandoned(struct tp_trace *t)
 {
     for (size_t i = 0; i < t->n_streams && t->has_abandoned; i++) {
         struct tp_stream *s = t->streams[i];
 
-        if (s->state == TP_STREAM_HIDDEN && s->n_uploads == 0 && s->member == NULL)
+        if (s->state == TP_STREAM_HIDDEN && s->n_uploads == 0 && s->member == NULL &&
+            s->refusals == NULL)
             return s;
     }
     t->has_abandoned = false;
@@ -60,7 +65,7 @@ static int get_member_stream(const struct tp_member *m,
 
 uint64_t tp_stream_gaps(const struct tp_stream *s)
 {
-    uint64_t known = s->batches + s->n_refused;
+    uint64_t known = s->batches + tp_refusals_len(s);
 
     if (s->is_file || !s->has_seq || s->member == NULL ||
         strcmp(s->member->who.kind, "native") != 0)
@@ -222,4 +227,44 @@ void tp_streams_tie(struct tp_stream *s)
 
     if (m != NULL && m->stream_no == 0 && s->member == NULL)
         tie(s, m);
+}
+
+int tp_streams_reveal(struct tp_stream *s, struct tp_err *err)
+{
+    int rc;
+
+    if (s->state != TP_STREAM_HIDDEN)
+        return TP_OK;
+    s->state = TP_STREAM_OPEN;
+    rc = tp_persist_stream(s->trace->engine, s, err);
+    if (rc != TP_OK)
+        s->state = TP_STREAM_HIDDEN;
+    else
+        tp_streams_tie(s);
+    return rc;
+}
+
+void tp_streams_write(struct tp_stream *s)
+{
+    struct tp_err ignored;
+    int rc = s->state == TP_STREAM_HIDDEN
+                 ? tp_streams_reveal(s, &ignored)
+                 : tp_persist_stream(s->trace->engine, s, &ignored);
+
+    if (rc != TP_OK)
+        tp_stream_changed(s);
+}
+
+uint64_t tp_streams_write_news(struct tp_trace *t, struct tp_now now)
+{
+    if (!t->has_stream_news)
+        return UINT64_MAX;
+    if (now.mono_ns < t->stream_news_ns)
+        return t->stream_news_ns;
+    t->has_stream_news = false;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        if (t->streams[i]->is_dirty)
+            tp_streams_write(t->streams[i]);
+    }
+    return t->has_stream_news ? t->stream_news_ns : UINT64_MAX;
 }

@@ -65,4 +65,16 @@ struct tp_producer *tp_streams_identify(struct tp_job *job, struct tp_engine *e,
  * */
 void tp_streams_tie(struct tp_stream *s);
 
+/* Make a HIDDEN stream known: its row is there when this returns. Errors as the
+ * store; it is HIDDEN still. */
+int tp_streams_reveal(struct tp_stream *s, struct tp_err *err);
+
+/* Write the row of a stream, which makes it known; what the store refuses is written
+ * later. */
+void tp_streams_write(struct tp_stream *s);
+
+/* Write what differs from its rows when that is due. Returns when it is due next,
+ * UINT64_MAX = never. */
+uint64_t tp_streams_write_news(struct tp_trace *t, struct tp_now now);
+
 #endif

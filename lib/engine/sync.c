@@ -21,6 +21,7 @@
 #include "engine/persist.h"
 #include "engine/problem.h"
 #include "engine/producers.h"
+#include "engine/refusals.h"
 #include "engine/steps.h"
 #include "engine/streams.h"
 #include "engine/sync.h"
@@ -146,6 +147,13 @@ static void begin(struct tp_member *m, const struct tp_sync_ack *ack, struct tp_
     tp_steps_begin(m, ack->has_step ? ack->step : p->step, now);
 }
 
+/* What waits to come again of a member does not come. */
+static void give_up_refused(const struct tp_member *m)
+{
+    if (m->stream_no != 0 && m->stream_no <= m->trace->n_streams)
+        tp_refusals_give_up(m->trace->streams[m->stream_no - 1]);
+}
+
 static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
                      struct tp_now now)
 {
@@ -169,6 +177,7 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
         begin(m, ack, now);
     } else if (ack->command == TP_COMMAND_STOP) {
         m->state = TP_MEMBER_DONE;
+        give_up_refused(m); /* it has nothing more to send */
     } else {
         return;
     }

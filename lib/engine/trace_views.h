@@ -46,6 +46,13 @@ struct tp_identity_view {
     const char *join_note;   /* where they disagree, or why they were not joined */
 };
 
+/* Batches that the storage has refused and that are to come again: they are in no
+ * counts. */
+struct tp_waiting_view {
+    uint64_t batches, events;
+    const char *reason; /* what was said of the last of them; set when batches > 0 */
+};
+
 /* A registered producer and this trace. */
 struct tp_member_view {
     struct tp_identity_view who;
@@ -62,6 +69,7 @@ struct tp_member_view {
                                   of what it did not send */
     const struct tp_type_count *types; /* the same by type, as far as it says so */
     size_t n_types;
+    struct tp_waiting_view waiting;
     bool has_clock;
     int64_t clock_offset_ns; /* server time = producer time + offset */
     uint64_t clock_error_ns; /* plus or minus */
@@ -77,6 +85,7 @@ struct tp_stream_view {
     const char *reason;      /* failed: why; else what there is to know, such as a batch
                                 that was torn by a kill before it was acknowledged */
     struct tp_counts counts; /* emitted is what was posted */
+    struct tp_waiting_view waiting;
     uint64_t batches;
     uint64_t duplicate_batches;
     uint64_t bytes;     /* on disk */
@@ -148,11 +157,12 @@ struct tp_trace_view {
     const struct tp_stream_view *streams; /* in order of number */
     size_t n_streams;
 
-    struct tp_counts totals; /* of all streams */
-    uint64_t bytes;          /* on disk */
-    uint64_t late_batches;   /* posted when it took no more data: refused */
-    uint64_t late_events;    /* in those of them that were read */
-    struct tp_pool *pool;    /* private: what all of it lives in */
+    struct tp_counts totals;        /* of all streams */
+    struct tp_waiting_view waiting; /* likewise */
+    uint64_t bytes;                 /* on disk */
+    uint64_t late_batches;          /* posted when it took no more data: refused */
+    uint64_t late_events;           /* in those of them that were read */
+    struct tp_pool *pool;           /* private: what all of it lives in */
 };
 
 /* Release a view. NULL is allowed. */

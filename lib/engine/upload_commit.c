@@ -9,6 +9,7 @@
 #include "engine/objects.h"
 #include "engine/persist.h"
 #include "engine/problem.h"
+#include "engine/refusals.h"
 #include "engine/settle.h"
 #include "engine/stream_blobs.h"
 #include "engine/streams.h"
@@ -17,8 +18,6 @@
 #include "engine/uploads.h"
 #include "engine/window.h"
 #include "trace/frame.h"
-
-#define REFUSED_MAX 4096 /* numbers of refused batches that a stream remembers */
 
 /* The first check: from here to end_commit() the trace is not sealed. */
 static int begin_commit(struct tp_upload *u, struct tp_problem *problem,
@@ -60,66 +59,6 @@ static void note_damage(struct tp_stream *s, const struct tp_ingest_result *r)
         tp_upload_damage(r, s->damage, sizeof(s->damage));
 }
 
-static struct tp_refused *find_refused(const struct tp_upload *u)
-{
-    const struct tp_stream *s = u->stream;
-
-    for (size_t i = 0; i < s->n_refused && u->has_seq; i++) {
-        if (s->refused[i].seq == u->seq)
-            return &s->refused[i];
-    }
-    return NULL;
-}
-
-/* Remember a refused batch by its number, so that it can be taken back. Beyond the
- * limit, and without memory, it stays counted as lost. */
-static void remember_refused(const struct tp_upload *u, uint64_t n_events)
-{
-    struct tp_stream *s = u->stream;
-    struct tp_refused *more;
-
-    if (!u->has_seq || s->n_refused == REFUSED_MAX)
-        return;
-    more = realloc(s->refused, (s->n_refused + 1) * sizeof(*more));
-    if (more == NULL)
-        return;
-    s->refused = more;
-    more[s->n_refused++] = (struct tp_refused){u->seq, n_events};
-}
-
-/* A batch that had been refused is in the log now. The control lock is held. */
-static void redeem(struct tp_upload *u)
-{
-    struct tp_stream *s = u->stream;
-    struct tp_refused *r = find_refused(u);
-    struct tp_err ignored;
-
-    if (r == NULL)
-        return;
-    s->counts.emitted -= r->n_events;
-    s->counts.dropped[TP_DROP_OVER_LIMIT] -= r->n_events;
-    *r = s->refused[--s->n_refused];
-    /* Should the store refuse, the next row of the stream has it. */
-    tp_persist_stream(u->e, s, &ignored);
-}
-
-/* Make a stream known with its first batch: its row is there before the batch is
- * acknowledged. The control lock is held. */
-static int reveal(struct tp_stream *s, struct tp_err *err)
-{
-    int rc;
-
-    if (s->state != TP_STREAM_HIDDEN)
-        return TP_OK;
-    s->state = TP_STREAM_OPEN;
-    rc = tp_persist_stream(s->trace->engine, s, err);
-    if (rc != TP_OK)
-        s->state = TP_STREAM_HIDDEN;
-    else
-        tp_streams_tie(s);
-    return rc;
-}
-
 /* What is appended becomes part of the trace. The control lock is held. */
 static void add_batch(struct tp_upload *u, bool is_duplicate)
 {
@@ -159,27 +98,18 @@ static void stop_when_full(struct tp_trace *t, struct tp_now now)
     tp_life_stop(t, cause, now, &ignored);
 }
 
-/* Count a batch that found no room. The control lock is held. */
-static void lose_batch(struct tp_upload *u, uint64_t n_events)
+/* Note a batch that was not taken. The control lock is held. */
+static void refuse_batch(struct tp_upload *u, enum tp_drop_cause cause,
+                         uint64_t n_events, const char *why)
 {
-    struct tp_trace *t = u->trace;
-    struct tp_counts lost = {.emitted = n_events,
-                             .dropped[TP_DROP_OVER_LIMIT] = n_events};
-    struct tp_err ignored;
+    const struct tp_refusal refusal = {u->has_seq, u->seq, n_events, cause};
 
     u->e->stats.refused_batches++;
-    if (!tp_upload_is_welcome(t) || find_refused(u) != NULL)
+    if (!tp_upload_is_welcome(u->trace))
         return;
-    remember_refused(u, n_events);
-    /* Should the store refuse, the next row of the stream has it. */
-    tp_counts_add(&u->stream->counts, &lost);
-    if (u->stream->state == TP_STREAM_HIDDEN)
-        reveal(u->stream, &ignored);
-    else
-        tp_persist_stream(u->e, u->stream, &ignored);
-    u->e->stats.events_posted += lost.emitted;
-    u->e->stats.events_dropped += lost.emitted;
-    tp_life_touch(t);
+    tp_refusals_add(u->stream, &refusal, why);
+    tp_streams_write(u->stream);
+    tp_life_touch(u->trace);
 }
 
 /* Count a batch that does not fit into the trace, and stop it: it is full. The control
@@ -189,7 +119,7 @@ static void lose_and_stop(struct tp_upload *u, uint64_t n_events)
     struct tp_now now = u->e->seen.mono_ns > u->begun.mono_ns ? u->e->seen : u->begun;
     struct tp_err ignored;
 
-    lose_batch(u, n_events);
+    refuse_batch(u, TP_DROP_OVER_LIMIT, n_events, "");
     if (u->trace->session.state == TP_SESSION_RECORDING)
         tp_life_stop(u->trace, "max_bytes reached: the next batch does not fit", now,
                      &ignored);
@@ -204,7 +134,7 @@ int tp_upload_unstored(struct tp_upload *u, int rc, uint64_t n_events,
         why = *err;
     if (u->kind == TP_UPLOAD_EVENTS) {
         tp_lock_take(&u->e->lock);
-        lose_batch(u, n_events);
+        refuse_batch(u, TP_DROP_STORAGE_FAILED, n_events, why.message);
         tp_lock_give(&u->e->lock);
     }
     return tp_fail(err, rc, "nothing was stored in stream %u of trace %s: %.160s",
@@ -294,7 +224,7 @@ static int account(struct tp_upload *u, int rc, bool is_duplicate, struct tp_now
     if (rc == TP_OK) {
         rc = learn_sender(u, err);
         if (rc == TP_OK)
-            rc = reveal(s, err);
+            rc = tp_streams_reveal(s, err);
         if (rc != TP_OK)
             tp_stream_blobs_drop_log(s);
     } else if (rc == TP_EIO || rc == TP_EQUOTA) {
@@ -303,7 +233,8 @@ static int account(struct tp_upload *u, int rc, bool is_duplicate, struct tp_now
     if (rc == TP_OK && !is_duplicate)
         u->charged_bytes = 0; /* it is the trace's from here on */
     if (rc == TP_OK) {
-        redeem(u);
+        if (u->has_seq && tp_refusals_take_back(s, u->seq))
+            tp_streams_write(s);
         add_batch(u, is_duplicate);
         stop_when_full(u->trace, now);
     }

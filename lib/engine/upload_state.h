@@ -10,11 +10,6 @@
 #include "engine/source_rank.h"
 #include "trace/ingest.h"
 
-/* A batch that the medium had no room for: counted as dropped until it comes again. */
-struct tp_refused {
-    uint64_t seq, n_events;
-};
-
 struct tp_upload {
     struct tp_engine *e;
     struct tp_trace *trace; /* referred to */
@@ -62,9 +57,8 @@ int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
                      struct tp_problem *problem, struct tp_err *err);
 
 /*
- * The medium or the store refused what came: a batch is counted as dropped, over-limit,
- * unless its seq was so counted before; when it comes again and fits, that is taken
- * back. No lock is held, except the stream's own.
+ * The medium or the store refused what came: a batch waits to come again, as
+ * refusals.h says. No lock is held, except the stream's own.
  *
  * n_events  how many were read of the body.
  * err       gets the trace and the stream in front of what it says.

@@ -23,6 +23,7 @@
 #include "engine/life.h"
 #include "engine/objects.h"
 #include "engine/problem.h"
+#include "engine/refusals.h"
 #include "engine/streams.h"
 #include "engine/upload_form.h"
 #include "engine/upload_state.h"
@@ -234,6 +235,10 @@ static void note_bad_batch(struct tp_upload *u, const struct tp_err *err)
 
     tp_lock_take(&u->e->lock);
     m = u->stream->member;
+    /* It does not wait any more, if it did. */
+    if (u->has_seq && u->kind == TP_UPLOAD_EVENTS &&
+        tp_refusals_take_back(u->stream, u->seq))
+        tp_streams_write(u->stream);
     if (m != NULL && u->kind == TP_UPLOAD_EVENTS) {
         m->n_bad_batches++;
         if (m->state != TP_MEMBER_REFUSED && m->state != TP_MEMBER_LOST)

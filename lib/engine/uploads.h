@@ -102,7 +102,7 @@ int tp_engine_upload_begin(struct tp_engine *e, struct tp_str trace_id,
  *
  * TP_EINVAL  damaged (DAMAGED_BODY with the offset where it is known). TP_EQUOTA  over
  * a limit (LIMIT_EXCEEDED), or the medium is full (STORAGE). TP_EIO, TP_ENOMEM. A batch
- * that the medium refuses counts as dropped, over-limit, until its seq comes again.
+ * with a seq that the medium refuses waits to come again: refusals.h.
  */
 int tp_upload_feed(struct tp_upload *u, const void *p, size_t n,
                    struct tp_problem *problem, struct tp_err *err);

@@ -87,12 +87,18 @@ static const char version_6[] =
 
 static const char version_7[] =
     "ALTER TABLE members ADD COLUMN interval_ns INTEGER NOT NULL DEFAULT 0;";
+
+/* What was refused was in the counts only, under a cause that batches have as well. */
+static const char version_8[] =
+    "ALTER TABLE streams ADD COLUMN refusals TEXT NOT NULL DEFAULT '';"
+    "UPDATE streams SET refusals = CAST(substr(dropped, instr(dropped, 'over-limit=')"
+    "+ 11) AS INTEGER) || ' 0' WHERE instr(dropped, 'over-limit=') > 0;";
 /* clang-format on */
 
 const char *const *tp_migrations(size_t *n)
 {
     static const char *const steps[] = {version_1, version_2, version_3, version_4,
-                                        version_5, version_6, version_7};
+                                        version_5, version_6, version_7, version_8};
 
     *n = sizeof(steps) / sizeof(steps[0]);
     return steps;

@@ -112,6 +112,7 @@ struct tp_row_stream {
     bool has_times;
     int64_t first_ns;
     int64_t last_ns;
+    struct tp_str refusals; /* text of engine/refusals.h; empty = none */
 };
 
 /* An idempotency key and the trace that it made. */

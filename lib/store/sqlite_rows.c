@@ -35,7 +35,7 @@ static const struct tp_sqlite_table_info tables[TP_SQLITE_TABLES] = {
     [TP_SQLITE_STREAMS] = {"streams", "trace,no", "trace,no",
                            "trace,no," IDENTITY
                            "is_file,file_name,state,reason,damage," COUNTS
-                           "batches,duplicates,has_times,first_ns,last_ns"},
+                           "batches,duplicates,has_times,first_ns,last_ns,refusals"},
     [TP_SQLITE_KEYS] = {"keys", "key", "key", "key,fingerprint,trace,created_ns"},
 };
 
@@ -412,6 +412,7 @@ int tp_sqlite_bind_stream(sqlite3_stmt *stmt, const struct tp_row_stream *row)
     put_int(&w, row->has_times);
     put_int(&w, row->first_ns);
     put_int(&w, row->last_ns);
+    put_text(&w, row->refusals);
     return w.rc;
 }
 
@@ -433,6 +434,7 @@ void tp_sqlite_take_stream(sqlite3_stmt *stmt, struct tp_row_stream *row)
     row->has_times = take_int(&w) != 0;
     row->first_ns = take_int(&w);
     row->last_ns = take_int(&w);
+    row->refusals = take_text(&w);
 }
 
 int tp_sqlite_bind_key(sqlite3_stmt *stmt, const struct tp_row_key *row)

@@ -592,41 +592,6 @@ static void test_a_full_disk_refuses_the_batch_and_keeps_the_trace(void **state)
     free(body);
 }
 
-static void test_a_batch_that_the_disk_refused_is_not_forgotten(void **state)
-{
-    struct rig *r = *state;
-    char *body = rig_events("kernel", 50, 1);
-    char id[TP_TRACE_ID_BYTES];
-    struct tp_trace_view *view;
-
-    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
-    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
-    blob_mem_limit(r->blobs, 10);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(rig_post(r, id, "p", 0, 2, body, NULL), TP_EQUOTA);
-    assert_non_null(strstr(r->err.message, id));
-    assert_non_null(strstr(r->err.message, "stream 1 of trace"));
-    assert_int_equal(rig_post(r, id, "p", 0, -1, body, NULL), TP_EQUOTA);
-    assert_int_equal(rig_post(r, id, "new", 1, 1, body, NULL), TP_EQUOTA);
-    blob_mem_limit(r->blobs, 0);
-    view = rig_view(r, id);
-    assert_int_equal(view->totals.dropped[TP_DROP_OVER_LIMIT], 150);
-    assert_int_equal(view->totals.emitted, 200);
-    assert_int_equal(view->streams[0].counts.dropped[TP_DROP_OVER_LIMIT], 100);
-    tp_trace_view_free(view);
-    /* The kill keeps the count, and what comes again is no longer missing. */
-    assert_int_equal(rig_post(r, id, "new", 1, 1, body, NULL), TP_OK);
-    assert_int_equal(rig_restart(r), TP_OK);
-    assert_int_equal(rig_stop(r, id), TP_OK);
-    rig_work(r);
-    rig_expect_outcome(r, id, "lossy", "100 events dropped (over-limit)");
-    view = rig_view(r, id);
-    assert_int_equal(view->totals.stored, 100);
-    assert_int_equal(tp_counts_check(&view->totals, &r->err), TP_OK);
-    tp_trace_view_free(view);
-    free(body);
-}
-
 static void test_an_object_without_traceevents_gets_a_note(void **state)
 {
     struct rig *r = *state;
@@ -775,7 +740,6 @@ int main(void)
         engine_test(test_the_limits_of_uploads_are_exceeded_by_name),
         engine_test(test_bad_fields_are_refused_by_name),
         engine_test(test_a_full_disk_refuses_the_batch_and_keeps_the_trace),
-        engine_test(test_a_batch_that_the_disk_refused_is_not_forgotten),
         engine_test(test_an_object_without_traceevents_gets_a_note),
         engine_test(test_a_delete_while_a_batch_is_written_waits_for_it),
         engine_test(test_a_seal_that_fails_is_tried_again_and_then_given_up),

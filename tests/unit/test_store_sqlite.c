@@ -96,6 +96,7 @@ static void put_stream(struct tp_store *s, const char *trace, uint32_t no)
         .has_times = true,
         .first_ns = -5,
         .last_ns = INT64_MAX,
+        .refusals = str("5 0 7=20w\nwhy"),
     };
 
     assert_int_equal(s->ops->put_stream(s, &row, NULL), TP_OK);
@@ -143,6 +144,7 @@ static int check_stream(const struct tp_row_stream *row, struct tp_err *err, voi
     assert_true(row->has_times);
     assert_int_equal(row->first_ns, -5);
     assert_true(row->last_ns == INT64_MAX);
+    assert_true(tp_str_is(row->refusals, "5 0 7=20w\nwhy"));
     (*n)++;
     return TP_OK;
 }
@@ -556,7 +558,7 @@ static void test_version_1_is_brought_up_to_date_step_by_step(void **state)
     struct tp_err err;
 
     (void)state;
-    assert_int_equal(n, 7);
+    assert_int_equal(n, 8);
     steps[0] = known[0];
     steps[1] = "CREATE TABLE more(a); INSERT INTO more VALUES(7)";
     steps[2] = "CREATE TABLE broken(";
@@ -612,6 +614,40 @@ static void test_members_of_version_1_have_no_counts_by_type(void **state)
     sqlite3_close(db);
 }
 
+/* Before version 8 what was refused was in the counts of a stream only. */
+static void test_refused_events_of_version_7_stay_known(void **state)
+{
+    size_t n;
+    const char *const *known = tp_migrations(&n);
+    const char *rows =
+        "INSERT INTO jobs VALUES('j', 1);"
+        "INSERT INTO traces VALUES('t','j','recording','{}',0,1,1,0,0,'','',0,0);"
+        "INSERT INTO streams VALUES('t',1,'','n','http','','','',0,0,0,0,'','open','',"
+        "'',74,0,0,'malformed=4 over-limit=70 producer-lost=1',0,0,9,1,0,0,0,0,'');"
+        "INSERT INTO streams VALUES('t',2,'','n','http','','','',0,0,0,0,'','open','',"
+        "'',4,0,0,'malformed=4',0,0,9,1,0,0,0,0,'')";
+    const char *const wanted[] = {"70 0", ""};
+    char *why = NULL;
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+
+    (void)state;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(tp_migrations_run(db, known, 7, NULL), TP_OK);
+    if (sqlite3_exec(db, rows, NULL, NULL, &why) != SQLITE_OK)
+        fail_msg("%s", why);
+    assert_int_equal(tp_migrations_run(db, known, n, NULL), TP_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT refusals FROM streams ORDER BY no",
+                                        -1, &stmt, NULL),
+                     SQLITE_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+        assert_string_equal((const char *)sqlite3_column_text(stmt, 0), wanted[i]);
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -634,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_ours_is_refused_and_left_alone),
         cmocka_unit_test(test_version_1_is_brought_up_to_date_step_by_step),
         cmocka_unit_test(test_members_of_version_1_have_no_counts_by_type),
+        cmocka_unit_test(test_refused_events_of_version_7_stay_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void test_text_of_fewer_causes_is_read_and_other_text_is_not(void **state
                                         "4  1 1 0\n",
                                         "-4 1 1 0\n",
                                         "4 1 1 99999999999999999999\n",
-                                        "4 1 1 0 1 2 3 4 5 6 7 8 9 10 11 12\n",
+                                        "4 1 1 0 1 2 3 4 5 6 7 8 9 10 11 12 13\n",
                                         "\n"};
     struct tp_type_counts c = {0};
 
@@ -131,14 +131,14 @@ static void test_told_counts_always_add_up(void **state)
 
     (void)state;
     c.dropped[TP_DROP_RING_FULL] = 2;
-    told = tp_type_count_told(&c, 1);
+    told = tp_type_count_told(&c, 1, TP_DROP_LOST);
     assert_int_equal(told.emitted, 10);
     assert_int_equal(told.dropped[TP_DROP_LOST], 1);
-    told = tp_type_count_told(&c, 0);
+    told = tp_type_count_told(&c, 0, TP_DROP_LOST);
     assert_int_equal(told.emitted, 9);
     assert_int_equal(told.dropped[TP_DROP_LOST], 0);
     c.stored = 20;
-    told = tp_type_count_told(&c, 1);
+    told = tp_type_count_told(&c, 1, TP_DROP_LOST);
     assert_int_equal(told.emitted, 23);
     assert_int_equal(told.dropped[TP_DROP_LOST], 0);
 }
