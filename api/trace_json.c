@@ -47,6 +47,17 @@ void tp_trace_json_counts(struct tp_json_out *o, const char *key,
     tp_json_out_close_object(o);
 }
 
+static void write_waiting(struct tp_json_out *o, const struct tp_waiting_view *w)
+{
+    if (w->batches == 0)
+        return;
+    tp_json_out_object(o, "waiting");
+    tp_json_out_u64(o, "batches", w->batches);
+    tp_json_out_u64(o, "events", w->events);
+    tp_json_out_text(o, "reason", w->reason);
+    tp_json_out_close_object(o);
+}
+
 static void write_identity(struct tp_json_out *o, const struct tp_identity_view *who)
 {
     write_text_if(o, "id", who->id);
@@ -113,6 +124,7 @@ static void write_member(struct tp_json_out *o, const struct tp_member_view *m)
         tp_json_out_u64(o, "step", m->step);
         tp_trace_json_counts(o, "reported", &m->reported);
         tp_trace_json_counts(o, "counts", &m->counts);
+        write_waiting(o, &m->waiting);
         write_types(o, m);
         write_clock(o, m);
     }
@@ -145,6 +157,7 @@ static void write_stream(struct tp_json_out *o, const struct tp_stream_view *s)
     tp_json_out_text(o, "state", s->state);
     write_text_if(o, "reason", s->reason);
     tp_trace_json_counts(o, "counts", &s->counts);
+    write_waiting(o, &s->waiting);
     tp_json_out_u64(o, "batches", s->batches);
     tp_json_out_u64(o, "duplicate_batches", s->duplicate_batches);
     tp_json_out_u64(o, "bytes", s->bytes);
@@ -330,6 +343,7 @@ static void write_head(struct tp_json_out *o, const struct tp_trace_view *v)
 static void write_totals(struct tp_json_out *o, const struct tp_trace_view *v)
 {
     tp_trace_json_counts(o, "counts", &v->totals);
+    write_waiting(o, &v->waiting);
     tp_json_out_u64(o, "bytes", v->bytes);
     tp_json_out_u64(o, "late_batches", v->late_batches);
     tp_json_out_u64(o, "late_events", v->late_events);
