@@ -162,6 +162,41 @@ static int store_producer(struct tp_engine *e, struct tp_job *job,
     return rc;
 }
 
+/*
+ * Whether a producer may have an id, asked for or made: nobody else has it, be it as a
+ * producer or in a trace that is on, of whatever job. One that was forgotten, and comes
+ * back to a trace under its id, goes on where it was; until then its batches are known
+ * by the id alone, and so is who it is after a restart.
+ */
+static bool is_free(struct tp_engine *e, const struct tp_job *job, struct tp_str id,
+                    const struct tp_row_identity *who)
+{
+    char text[TP_TRACE_ID_BYTES];
+    const struct tp_trace *t;
+    size_t cursor = 0;
+
+    if (tp_producer_find(e, id) != NULL)
+        return false;
+    snprintf(text, sizeof(text), "%.*s", (int)id.len, id.ptr);
+    while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
+        const struct tp_member *m = tp_member_find(t, text);
+
+        if (m != NULL && (t->job != job || !tp_identity_is_same(&m->who, who)))
+            return false;
+    }
+    return true;
+}
+
+/* An id that nobody has: of those before a restart only the ones of traces are known to
+ * tp_new_id(), and a producer may have asked for the next. */
+static void make_id(struct tp_engine *e, const struct tp_job *job,
+                    const struct tp_row_identity *who, struct tp_now now, char *out)
+{
+    do
+        tp_new_id(e, now, out);
+    while (!is_free(e, job, tp_str_of(out), who));
+}
+
 static int add_new(struct tp_engine *e, struct tp_job *job, struct tp_row_identity *who,
                    struct tp_str capabilities, struct tp_now now,
                    struct tp_producer **out, struct tp_problem *problem,
@@ -176,7 +211,7 @@ static int add_new(struct tp_engine *e, struct tp_job *job, struct tp_row_identi
         return tp_problem_limit(problem, "max-producers-per-job", "producers",
                                 e->limits.producers_per_job, job->n_producers + 1, err);
     if (!has_id) {
-        tp_new_id(e, now, id);
+        make_id(e, job, who, now, id);
         who->producer_id = tp_str_of(id);
     }
     rc = tp_producer_add(job, e, who, capabilities, !has_id, &p, err);
@@ -227,31 +262,6 @@ static int renew(struct tp_engine *e, struct tp_producer *p,
     *p = fresh;
     tp_join_tell_rank(p);
     return TP_OK;
-}
-
-/*
- * Whether a producer may have the id that it asks for: nobody else has it, be it as a
- * producer or in a trace that is on, of whatever job. One that was forgotten, and comes
- * back to a trace under its id, goes on where it was; until then its batches are known
- * by the id alone, and so is who it is after a restart.
- */
-static bool is_free(struct tp_engine *e, const struct tp_job *job, struct tp_str id,
-                    const struct tp_row_identity *who)
-{
-    char text[TP_TRACE_ID_BYTES];
-    const struct tp_trace *t;
-    size_t cursor = 0;
-
-    if (tp_producer_find(e, id) != NULL)
-        return false;
-    snprintf(text, sizeof(text), "%.*s", (int)id.len, id.ptr);
-    while ((t = tp_trace_next_active(e, &cursor)) != NULL) {
-        const struct tp_member *m = tp_member_find(t, text);
-
-        if (m != NULL && (t->job != job || !tp_identity_is_same(&m->who, who)))
-            return false;
-    }
-    return true;
 }
 
 /*

@@ -2,6 +2,7 @@
 #include "support/engine_test.h"
 
 #include "base/err.h"
+#include "base/ulid.h"
 #include "store/store.h"
 
 #define ID_A "01m8pwgezv8xjyd24jtcnp309p"
@@ -160,6 +161,35 @@ static void test_a_restart_takes_no_producer_into_the_trace_of_another_job(void 
     assert_string_equal(reply.commands[0].trace_id, other);
 }
 
+/* At the same moment, or with a clock that was set back, the next id is one more than
+ * the last that is known: of a trace, after a restart. */
+static void test_an_id_that_is_made_is_nobody_elses(void **state)
+{
+    struct rig *r = *state;
+    char made[3][TP_TRACE_ID_BYTES], next[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_producer_query query = {.job = rig_str("k")};
+    struct tp_producer_list *list;
+    uint8_t binary[TP_ULID_BINARY];
+
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    rig_producer(r, "k", "before", 0, made[0]);
+    assert_int_equal(rig_restart(r), TP_OK);
+    rig_producer(r, "k", "behind", 1, made[1]);
+    assert_string_not_equal(made[0], made[1]);
+    assert_true(tp_ulid_read(tp_str_of(made[1]), binary));
+    binary[TP_ULID_BINARY - 1]++;
+    tp_ulid_write(binary, next);
+    rig_ask_for_id(r, "k", next, 2, id);
+    assert_string_equal(id, next);
+    rig_producer(r, "k", "last", 3, made[2]);
+    assert_string_not_equal(made[2], next);
+    assert_int_equal(tp_engine_producers_list(r->engine, &query, r->now, &list,
+                                              &r->problem, &r->err),
+                     TP_OK);
+    assert_int_equal(list->n, 4);
+    tp_producer_list_free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +197,7 @@ int main(void)
         engine_test(test_one_that_was_forgotten_goes_on_in_its_trace),
         engine_test(test_the_id_of_a_member_is_not_given_to_another_job),
         engine_test(test_a_restart_takes_no_producer_into_the_trace_of_another_job),
+        engine_test(test_an_id_that_is_made_is_nobody_elses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
