@@ -5,8 +5,8 @@
  *
  * the events in its counts that are over the limit, those that the storage has refused,
  * then each number with its events and where it stands: w waiting, l and s dropped for
- * the one cause or the other. A row is written
- * behind the log, so a batch may be in both: tp_refusals_restore() asks the log.
+ * the one cause or the other. A row is written behind the log, so a batch may be in
+ * both: tp_refusals_restore() asks the log.
  */
 #include "engine/refusals.h"
 

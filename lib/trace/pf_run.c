@@ -101,7 +101,7 @@ static const char *take_cat(struct run *run, const char *p)
     return p + 2;
 }
 
-/* Arguments that are whole numbers. Returns their end; NULL: there is something else. */
+/* Arguments that are whole numbers. Returns their end; NULL: there are others. */
 static const char *take_args(const struct run *run, const char *p, const char *stop)
 {
     while (p < stop) {
