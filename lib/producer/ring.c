@@ -5,6 +5,10 @@
  * data gives them back. The pool prefers a free ring of the same recorder, whatever is
  * in it: the mark of the next thread parts the two. Only when there is none does it
  * take one that no living recorder has, and only then does it map memory.
+ *
+ * The limit is one of memory in use. An idle ring has none: one that no recorder has, or
+ * one of another recorder that is free and drained when the limit is met. It stays what
+ * it is, and its memory comes back, within the limit, with its next thread.
  */
 #include "producer/ring.h"
 
@@ -15,6 +19,8 @@
 #include <unistd.h>
 
 #define SLACK_WORDS (2 * TP_RECORD_WORDS_MAX)
+#define SLACK_BYTES (SLACK_WORDS * sizeof(uint64_t))
+#define STACK_BYTES (TP_RING_STACK_WORDS * sizeof(uint64_t))
 #define HEAD_BYTES (((sizeof(struct tp_ring) - 1) | 4095) + 1)
 
 static struct tp_ring none; /* of session 0, which no recorder has */
@@ -24,7 +30,7 @@ static _Thread_local struct tp_ring *mine __attribute__((tls_model("initial-exec
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static struct tp_ring *all;
-static size_t all_bytes;
+static size_t all_bytes; /* of those that are not idle */
 static size_t n_all;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -49,6 +55,8 @@ static void close_stack(struct tp_ring *g)
         uint64_t after = tp_ring_after(g, head, n);
         uint64_t *to = g->words + (head & g->mask);
 
+        if (n == 0) /* the client was closed, and the stack emptied with it */
+            break;
         if (after - tail > g->mask + 1) {
             tp_ring_count(g, TP_RING_DROP_FULL, TP_RECORD_TYPE(from[0]));
             continue;
@@ -85,10 +93,9 @@ static void make_key(void)
 /* Map a ring. The memory is zero and takes no room until it is touched. */
 static struct tp_ring *map_ring(size_t bytes)
 {
-    size_t slack = SLACK_WORDS * sizeof(uint64_t);
-    size_t stack = TP_RING_STACK_WORDS * sizeof(uint64_t);
-    char *p = mmap(NULL, HEAD_BYTES + bytes + slack + stack, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = mmap(NULL, HEAD_BYTES + bytes + SLACK_BYTES + STACK_BYTES,
+                   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     struct tp_ring *g = (struct tp_ring *)p;
 
     if (p == MAP_FAILED)
@@ -107,13 +114,54 @@ static bool is_half_full(const struct tp_ring *g)
            (g->mask + 1) / 2;
 }
 
+/* Give the memory of a ring back that nobody writes to nor reads from. */
+static void make_idle(struct tp_ring *g)
+{
+    if (g->is_idle)
+        return;
+    /* The pages come back as zeros when they are touched again. */
+    madvise(g->words, ring_bytes(g) + SLACK_BYTES + STACK_BYTES, MADV_DONTNEED);
+    g->is_idle = true;
+    all_bytes -= ring_bytes(g);
+}
+
+static bool is_drained(const struct tp_ring *g)
+{
+    return atomic_load_explicit(&g->head, memory_order_relaxed) ==
+           atomic_load_explicit(&g->tail, memory_order_acquire);
+}
+
+/* Whether so many bytes more may be used; free rings that others do not need make room
+ * for them. */
+static bool has_room(const struct tp_ring_owner *owner, size_t bytes)
+{
+    for (struct tp_ring *g = all; g != NULL && all_bytes + bytes > owner->all_bytes_max;
+         g = g->next_of_pool) {
+        if (!g->is_held && g->recorder_id != owner->recorder_id && is_drained(g))
+            make_idle(g);
+    }
+    return all_bytes + bytes <= owner->all_bytes_max;
+}
+
+/* Use the memory of a ring again. Returns false when the limit does not allow it. */
+static bool use_again(const struct tp_ring_owner *owner, struct tp_ring *g)
+{
+    if (!g->is_idle)
+        return true;
+    if (!has_room(owner, ring_bytes(g)))
+        return false;
+    g->is_idle = false;
+    all_bytes += ring_bytes(g);
+    return true;
+}
+
 /* A free ring of that size: of the owner, or of nobody (id 0). */
 static struct tp_ring *find_free(const struct tp_ring_owner *owner, uint64_t id,
                                  bool takes_full)
 {
     for (struct tp_ring *g = all; g != NULL; g = g->next_of_pool) {
         if (!g->is_held && g->recorder_id == id && ring_bytes(g) == owner->ring_bytes &&
-            (takes_full || !is_half_full(g)))
+            (takes_full || !is_half_full(g)) && use_again(owner, g))
             return g;
     }
     return NULL;
@@ -140,7 +188,7 @@ static struct tp_ring *add_ring(struct tp_ring_owner *owner)
 {
     struct tp_ring *g;
 
-    if (all_bytes + owner->ring_bytes > owner->all_bytes_max ||
+    if (!has_room(owner, owner->ring_bytes) ||
         (g = map_ring(owner->ring_bytes)) == NULL)
         return NULL;
     g->next_of_pool = all;
@@ -188,7 +236,8 @@ static struct tp_ring *find_mine(struct tp_ring_owner *owner)
     for (struct tp_ring *g = mine; g != NULL; g = g->next_of_thread) {
         if (g->recorder_id == owner->recorder_id)
             return g;
-        if (g->recorder_id == 0 && ring_bytes(g) == owner->ring_bytes)
+        if (g->recorder_id == 0 && ring_bytes(g) == owner->ring_bytes &&
+            use_again(owner, g))
             spare = g;
     }
     if (spare != NULL)
@@ -281,8 +330,7 @@ void tp_rings_release(struct tp_ring_owner *owner)
             continue;
         g->recorder_id = 0;
         atomic_store_explicit(&g->session, 0, memory_order_relaxed);
-        /* The pages come back as zeros when they are touched again. */
-        madvise(g->words, ring_bytes(g), MADV_DONTNEED);
+        make_idle(g);
     }
     pthread_mutex_unlock(&lock);
 }

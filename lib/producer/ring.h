@@ -120,6 +120,7 @@ struct tp_ring {
     /* Of the pool; its lock guards them. */
     uint64_t recorder_id; /* 0: free for any */
     bool is_held;         /* by a living thread */
+    bool is_idle;         /* has no memory but that of this struct: see ring.c */
     struct tp_ring *next_of_pool;
     _Atomic(struct tp_ring *) next_of_recorder; /* set once, before it is published */
 };
@@ -128,7 +129,7 @@ struct tp_ring {
 struct tp_ring_owner {
     uint64_t recorder_id;            /* not 0; never given twice */
     size_t ring_bytes;               /* a power of two between the limits above */
-    size_t all_bytes_max;            /* of all rings of the process */
+    size_t all_bytes_max;            /* in use by all rings of the process */
     _Atomic(struct tp_ring *) rings; /* of this recorder: only ever gets longer */
 };
 
@@ -184,7 +185,7 @@ static inline uint64_t tp_ring_after(const struct tp_ring *g, uint64_t at, unsig
     return (at & g->mask) + n > g->mask ? (at | g->mask) + 1 : at + n;
 }
 
-/* Memory in bytes that all rings have, and how many there are, for tests. */
+/* Memory in bytes that all rings use, and how many there are, for tests. */
 size_t tp_rings_bytes(size_t *n_rings);
 
 /* For fork(): nobody may take or give a ring meanwhile. In the child all rings but

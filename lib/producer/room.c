@@ -6,7 +6,14 @@
 #include "producer/no_cancel.h"
 #include "producer/ticks.h"
 
-#define WAIT_NS 20000 /* between two looks at a full ring */
+#define WAIT_NS 20000       /* between two looks at a full ring */
+#define REFUSED_NS 10000000 /* between two tries to have one */
+
+/* What the thread was told when it last wanted a ring and there was none. */
+static _Thread_local struct {
+    uint64_t session;
+    uint64_t until_ns; /* not to be tried again before, on the coarse clock */
+} refused __attribute__((tls_model("initial-exec")));
 
 void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned type,
                   uint64_t at)
@@ -17,13 +24,37 @@ void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned 
         tp_ring_count(g, cause, type & 255);
 }
 
+/* A clock that costs a few nanoseconds and goes by milliseconds. */
+static uint64_t coarse_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A ring for the thread, which is in no session or in another one. A thread that gets
+ * none records no slower for it than one that has its own, nor do others: it takes the
+ * lock of the pool a hundred times a second. */
+static struct tp_ring *find_ring(struct tp_recorder *r, uint64_t session)
+{
+    struct tp_ring *g = tp_rings_in_session(session);
+
+    if (g != NULL || (refused.session == session && coarse_ns() < refused.until_ns))
+        return g;
+    g = tp_rings_of_thread(&r->owner);
+    if (g == NULL) {
+        refused.session = session;
+        refused.until_ns = coarse_ns() + REFUSED_NS;
+    }
+    return g;
+}
+
 struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type)
 {
     uint64_t session = atomic_load_explicit(&r->session, memory_order_relaxed);
-    struct tp_ring *g = tp_rings_in_session(session);
+    struct tp_ring *g = find_ring(r, session);
 
-    if (g == NULL)
-        g = tp_rings_of_thread(&r->owner);
     if (g != NULL &&
         (atomic_load_explicit(&g->session, memory_order_relaxed) == session ||
          tp_ring_enter(g, session))) {
@@ -31,7 +62,8 @@ struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type)
         return g;
     }
     atomic_fetch_add_explicit(&r->lost[type], 1, memory_order_relaxed);
-    tp_recorder_wake(r);
+    if (g != NULL) /* it is full, of a trace before */
+        tp_recorder_wake(r);
     return NULL;
 }
 

@@ -137,27 +137,117 @@ static void test_clients_in_turns_need_no_lock(void **state)
     recorder_rig_fini(&rig);
 }
 
+static pthread_barrier_t turn;
+
+static atomic_uint n_woken;
+
+static void count_wake(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&n_woken, 1);
+}
+
+/* A limit of one ring. */
+static void make_narrow(struct recorder_rig *r, size_t ring_bytes)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = ring_bytes,
+                                    .rings_bytes_max = ring_bytes,
+                                    .wake = count_wake};
+
+    atomic_store(&n_woken, 0);
+
+    memset(r, 0, sizeof(*r));
+    recorder_rig_init(r, &opts);
+    recorder_rig_start(r);
+}
+
+static void *hold_a_ring(void *arg)
+{
+    (void)arg;
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    return NULL;
+}
+
+/* Nor do they take the lock that others need for each event, nor wake the agent. */
 static void test_threads_over_the_limit_are_counted_as_dropped(void **state)
 {
-    struct tp_recorder_opts opts = {.ring_bytes = (size_t)128 << 10,
-                                    .rings_bytes_max = (size_t)128 << 10};
+    pthread_t thread;
     uint64_t dropped;
 
     (void)state;
-    /* The rings of the tests before take all that is allowed here. */
-    memset(&rig, 0, sizeof(rig));
-    recorder_rig_init(&rig, &opts);
-    recorder_rig_start(&rig);
-    TP_INSTANT(rig.client, rig.kernel, "x");
+    make_narrow(&rig, (size_t)128 << 10);
+    pthread_barrier_init(&turn, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, hold_a_ring, NULL), 0);
+    pthread_barrier_wait(&turn);
+    recorder_rig_drain(&rig);
+    assert_int_equal(rig.n_drained, 1);
+    atomic_store(&n_woken, 0);
     TP_BEGIN(rig.client, rig.kernel, "x");
     TP_END(rig.client, rig.kernel);
+    for (int i = 0; i < 100; i++)
+        TP_INSTANT(rig.client, rig.kernel, "x");
+    assert_int_equal(n_woken, 0);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
+    usleep(30000); /* at most so long it is not tried again */
+    TP_INSTANT(rig.client, rig.kernel, "has the ring now");
     recorder_rig_conserved(&rig, &dropped);
-    assert_int_equal(dropped, 2);
-    assert_int_equal(rig.n_drained, 0);
+    assert_int_equal(dropped, 101);
+    assert_int_equal(rig.n_drained, 2);
     recorder_rig_fini(&rig);
+    pthread_barrier_destroy(&turn);
 }
 
-static pthread_barrier_t turn;
+static void *record_one(void *arg)
+{
+    struct recorder_rig *r = arg;
+
+    TP_INSTANT(r->client, r->kernel, "x");
+    return NULL;
+}
+
+/* The limit is for what is in use at a time, whoever has used it before. */
+static void test_free_rings_of_one_client_make_room_for_another(void **state)
+{
+    static struct recorder_rig other;
+    pthread_t thread;
+    size_t n_rings;
+
+    (void)state;
+    make_narrow(&rig, (size_t)256 << 10);
+    assert_int_equal(pthread_create(&thread, NULL, record_one, &rig), 0);
+    pthread_join(thread, NULL);
+    make_narrow(&other, (size_t)256 << 10);
+    assert_int_equal(pthread_create(&thread, NULL, record_one, &other), 0);
+    pthread_join(thread, NULL);
+    recorder_rig_drain(&other);
+    assert_int_equal(other.n_drained, 0); /* the ring of the first is not drained yet */
+    recorder_rig_drain(&rig);
+    for (int i = 1; i <= 3; i++) { /* in turns, with what is in them */
+        assert_int_equal(pthread_create(&thread, NULL, record_one, &other), 0);
+        pthread_join(thread, NULL);
+        recorder_rig_drain(&other);
+        assert_int_equal(other.n_drained, i);
+        assert_int_equal(tp_rings_bytes(&n_rings), (size_t)256 << 10);
+        assert_int_equal(pthread_create(&thread, NULL, record_one, &rig), 0);
+        pthread_join(thread, NULL);
+        recorder_rig_drain(&rig);
+        assert_int_equal(rig.n_drained, i + 1);
+    }
+    recorder_rig_conserved(&rig, NULL);
+    recorder_rig_conserved(&other, NULL);
+    recorder_rig_fini(&other);
+    recorder_rig_fini(&rig);
+    assert_int_equal(tp_rings_bytes(&n_rings), 0);
+    /* Nor does it matter of which size those were that nobody has any more. */
+    make_narrow(&rig, (size_t)64 << 10);
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    recorder_rig_drain(&rig);
+    assert_int_equal(rig.n_drained, 1);
+    recorder_rig_fini(&rig);
+}
 
 static void *leave_open(void *arg)
 {
@@ -331,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_a_slice_that_is_told_as_unfinished_is_told_once),
         cmocka_unit_test(test_clients_in_turns_need_no_lock),
         cmocka_unit_test(test_threads_over_the_limit_are_counted_as_dropped),
+        cmocka_unit_test(test_free_rings_of_one_client_make_room_for_another),
         cmocka_unit_test(test_threads_that_may_block_lose_nothing_to_a_steady_drain),
         cmocka_unit_test(test_traces_come_and_go_while_threads_record),
         cmocka_unit_test(test_a_fork_leaves_the_parent_alone_and_the_child_silent),
