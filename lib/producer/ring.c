@@ -6,9 +6,9 @@
  * in it: the mark of the next thread parts the two. Only when there is none does it
  * take one that no living recorder has, and only then does it map memory.
  *
- * The limit is one of memory in use. An idle ring has none: one that no recorder has, or
- * one of another recorder that is free and drained when the limit is met. It stays what
- * it is, and its memory comes back, within the limit, with its next thread.
+ * The limit is one of memory in use. An idle ring has none: one that no recorder has,
+ * or one of another recorder that is free and drained when the limit is met. It stays
+ * what it is, and its memory comes back, within the limit, with its next thread.
  */
 #include "producer/ring.h"
 
