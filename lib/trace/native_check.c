@@ -43,6 +43,7 @@ struct tp_native_check {
     struct tp_native_found found;
     struct cat_count cats[CATS_MAX]; /* by number; 0 is of those without one */
     bool has_runs;                   /* slices need not be judged one by one */
+    bool may_run;                    /* the last event was one of a run */
     struct tp_pf_run_opts run;
 };
 
@@ -195,8 +196,9 @@ static inline void note_event(struct tp_native_check *c, const struct tp_event *
 static inline void note_run(struct tp_native_check *c, const struct tp_event *ev,
                             bool is_untyped)
 {
-    if (!c->has_runs || ev->kind != TP_EVENT_SLICE || ev->cat.iid == 0 ||
-        ev->cat.iid >= TP_PF_RUN_CATS || c->verdict != TP_NATIVE_GOOD)
+    c->may_run = c->has_runs && ev->kind == TP_EVENT_SLICE && ev->cat.iid != 0 &&
+                 ev->cat.iid < TP_PF_RUN_CATS && c->verdict == TP_NATIVE_GOOD;
+    if (!c->may_run)
         return;
     c->cats[ev->cat.iid].is_untyped = is_untyped;
     c->run.takes[ev->cat.iid] = 1;
@@ -227,7 +229,7 @@ static void judge_runs(struct tp_native_check *c, struct tp_pf_cursor *cursor)
     struct tp_pf_run_slice slices[RUN];
     size_t n = RUN;
 
-    while (n == RUN && c->has_runs) {
+    while (n == RUN && c->may_run) {
         n = tp_pf_reader_run(c->reader, cursor, &c->run, slices, RUN);
         c->found.n_events += n;
         for (size_t i = 0; i < n; i++) {
