@@ -18,7 +18,7 @@
 #include "trace/pf_reader_state.h"
 
 #define ROOM 256
-#define LEAD_MAX 16
+#define LEAD_MAX (TP_PB_TAG_MAX + TP_PB_SLACK)
 #define UUID_MAX 16
 
 #define VARINT_BYTE(field) ((char)TP_PB_TAG(field, TP_PB_VARINT))
