@@ -214,8 +214,10 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
     memset(r->emitted, 0, sizeof(r->emitted));
     memset(r->filtered, 0, sizeof(r->filtered));
     memset(r->charged, 0, sizeof(r->charged));
-    for (int type = 0; type < 256; type++)
-        atomic_store_explicit(&r->lost[type], 0, memory_order_relaxed);
+    for (unsigned i = 0; i < TP_RECORDER_LOSERS; i++) {
+        for (int type = 0; type < 256; type++)
+            atomic_store_explicit(&r->lost[i][type], 0, memory_order_relaxed);
+    }
     atomic_store_explicit(&r->start_ns, NEVER, memory_order_relaxed);
     atomic_store_explicit(&r->stop_ns, NEVER, memory_order_relaxed);
     atomic_store_explicit(&r->stop_ticks, NEVER, memory_order_relaxed);
@@ -397,8 +399,10 @@ void tp_recorder_totals(struct tp_recorder *r, struct tp_recorder_totals *out)
     memcpy(out->filtered, r->filtered, sizeof(out->filtered));
     memcpy(out->dropped, r->charged, sizeof(out->dropped));
     for (int type = 0; type < 256; type++) {
-        uint64_t n = atomic_load_explicit(&r->lost[type], memory_order_relaxed);
+        uint64_t n = 0;
 
+        for (unsigned i = 0; i < TP_RECORDER_LOSERS; i++)
+            n += atomic_load_explicit(&r->lost[i][type], memory_order_relaxed);
         out->dropped[TP_DROP_RING_FULL][type] += n;
         out->emitted[type] += n;
     }

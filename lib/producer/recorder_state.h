@@ -24,6 +24,8 @@ enum tp_recorder_phase {
     TP_RECORDER_STOPPED
 };
 
+#define TP_RECORDER_LOSERS 16u /* shares of the threads that have no ring */
+
 struct tp_recorder {
     struct tp_client client; /* first: users hold a pointer to it */
 
@@ -36,8 +38,9 @@ struct tp_recorder {
     bool takes_late;
     void (*wake)(void *arg);
     void *wake_arg;
-    _Atomic uint32_t is_woken;  /* not called again until the next drain */
-    _Atomic uint64_t lost[256]; /* dropped by threads without a ring */
+    _Atomic uint32_t is_woken; /* not called again until the next drain */
+    /* Dropped by threads without a ring, by type: each thread counts in one share. */
+    _Atomic uint64_t lost[TP_RECORDER_LOSERS][256];
 
     /* Steps. */
     _Atomic uint64_t step, step_ns;

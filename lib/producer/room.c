@@ -13,6 +13,7 @@
 static _Thread_local struct {
     uint64_t session;
     uint64_t until_ns; /* not to be tried again before, on the coarse clock */
+    unsigned number;   /* from 1: of threads that were refused; 0 = it has none yet */
 } refused __attribute__((tls_model("initial-exec")));
 
 void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned type,
@@ -31,6 +32,18 @@ static uint64_t coarse_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Count an event of a thread that has no ring: many of them at a time do not write to
+ * one place. */
+static void lose(struct tp_recorder *r, unsigned type)
+{
+    static _Atomic unsigned last_number;
+
+    if (refused.number == 0)
+        refused.number = atomic_fetch_add(&last_number, 1) + 1;
+    atomic_fetch_add_explicit(&r->lost[refused.number % TP_RECORDER_LOSERS][type], 1,
+                              memory_order_relaxed);
 }
 
 /* A ring for the thread, which is in no session or in another one. A thread that gets
@@ -61,7 +74,7 @@ struct tp_ring *tp_room_enter(struct tp_recorder *r, unsigned type)
         tp_ring_here = g;
         return g;
     }
-    atomic_fetch_add_explicit(&r->lost[type], 1, memory_order_relaxed);
+    lose(r, type);
     if (g != NULL) /* it is full, of a trace before */
         tp_recorder_wake(r);
     return NULL;
