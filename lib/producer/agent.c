@@ -58,6 +58,12 @@ static void draw_id(char *out)
         tp_ulid_write(id, out);
 }
 
+/* Of the i-th backoff: another one in each process. */
+static uint64_t seed_of(const struct tp_agent *a, int i)
+{
+    return tp_now() ^ (uint64_t)a->settings.pid << 20 ^ (uint64_t)i << 60;
+}
+
 int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
                  struct tp_err *err)
 {
@@ -84,8 +90,8 @@ int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
     for (int i = 0; i < 256; i++)
         a->local_ids[i] = (unsigned char)i;
     for (int i = 0; i < TP_LINK_CHANNELS; i++)
-        tp_backoff_init(&a->backoff[i],
-                        tp_now() ^ (uint64_t)a->settings.pid << 20 ^ (uint64_t)i << 60);
+        tp_backoff_init(&a->backoff[i], seed_of(a, i));
+    tp_backoff_init(&a->forgotten, seed_of(a, TP_LINK_CHANNELS));
     pthread_mutex_init(&a->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -139,15 +145,19 @@ static const char *place_of(const struct tp_settings *s)
     return s->socket_path[0] != '\0' ? s->socket_path : s->url;
 }
 
+uint64_t tp_agent_wait_ns(const struct tp_agent *a, struct tp_backoff *b,
+                          uint64_t asked_ms)
+{
+    uint64_t most_ms = is_in_trace(a) ? TP_BACKOFF_BUSY_MS : TP_BACKOFF_IDLE_MS;
+
+    return tp_backoff_ms(b, most_ms, asked_ms) * TP_AGENT_NS_PER_MS;
+}
+
 void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
                      const struct tp_link_reply *reply, uint64_t now_ns)
 {
-    uint64_t most_ms = is_in_trace(a) ? TP_BACKOFF_BUSY_MS : TP_BACKOFF_IDLE_MS;
-    uint64_t wait_ms = tp_backoff_ms(&a->backoff[channel], most_ms);
-
-    if (reply->retry_after_ms > wait_ms)
-        wait_ms = least(reply->retry_after_ms, TP_BACKOFF_BUSY_MS);
-    a->retry_ns[channel] = now_ns + wait_ms * TP_AGENT_NS_PER_MS;
+    a->retry_ns[channel] =
+        now_ns + tp_agent_wait_ns(a, &a->backoff[channel], reply->retry_after_ms);
     if (a->is_trouble_told)
         return;
     a->is_trouble_told = true;
@@ -285,6 +295,10 @@ static uint64_t next_due(const struct tp_agent *a, uint64_t now_ns)
         due = least(due, a->report_ns);
     if (a->types_retry_ns > now_ns)
         due = least(due, a->types_retry_ns);
+    if (a->again_ns > now_ns)
+        due = least(due, a->again_ns);
+    if (a->calm_ns > now_ns)
+        due = least(due, a->calm_ns);
     return due;
 }
 

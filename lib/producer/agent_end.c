@@ -33,6 +33,7 @@ static void try_at_once(struct tp_agent *a)
         tp_backoff_reset(&a->backoff[i]);
         a->retry_ns[i] = 0;
     }
+    a->again_ns = a->calm_ns = 0;
 }
 
 /* Nothing is waited for that is late. */

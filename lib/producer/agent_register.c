@@ -17,6 +17,7 @@
 #define TYPES_MAX 64          /* in one request */
 #define FROZEN_NS 1000000000u /* the first wait for a trace of others; it doubles */
 #define FROZEN_MOST_NS (32 * (uint64_t)FROZEN_NS)
+#define REMEMBERED_NS (60 * UINT64_C(1000000000)) /* for long: not again and again */
 
 static struct tp_type_spec spec_of(const struct tp_type *t)
 {
@@ -75,8 +76,19 @@ bool tp_agent_register(struct tp_agent *a, uint64_t now_ns)
     return a->id[0] == '\0' && register_producer(a);
 }
 
-void tp_agent_forget(struct tp_agent *a)
+/*
+ * A service that was restarted without its data forgets us once, and wants its
+ * producers back. One that does so again before long never remembers: two of them
+ * behind a balancer, each of which knows the half. Without a wait it would be all that
+ * either of us does.
+ */
+void tp_agent_forget(struct tp_agent *a, uint64_t now_ns)
 {
+    bool is_first = a->n_forgotten++ == 0 || now_ns - a->known_ns > REMEMBERED_NS;
+
+    if (is_first)
+        tp_backoff_reset(&a->forgotten);
+    a->again_ns = is_first ? 0 : now_ns + tp_agent_wait_ns(a, &a->forgotten, 0);
     a->id[0] = '\0';
     a->wire_age = TP_WIRE_NOW; /* it may be a newer service that knows nothing of us */
     a->is_plain_service = false;
@@ -153,6 +165,7 @@ static void take_producer(struct tp_agent *a, struct tp_str body, uint64_t now_n
         return;
     }
     a->n_exchanges = EXCHANGES;
+    a->known_ns = now_ns;
     tp_agent_log(a, "registered as %s", a->id);
 }
 

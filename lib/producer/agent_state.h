@@ -44,10 +44,12 @@ enum tp_agent_call {
 /* A sync that is on its way. */
 struct tp_agent_sync {
     struct tp_buf body;
-    size_t n_acks;       /* how many of the part's oldest acks it carries */
-    int64_t sent_ns;     /* by our clock */
-    bool has_ahead;      /* orders came ahead of its answer, which will not be long */
-    bool has_counts_due; /* its counts are not told by another one */
+    size_t n_acks;        /* how many of the part's oldest acks it carries */
+    int64_t sent_ns;      /* by our clock */
+    unsigned n_forgotten; /* of the agent, when it was sent */
+    bool has_ahead;       /* orders came ahead of its answer, which will not be long */
+    bool has_news;        /* and something in them was new */
+    bool has_counts_due;  /* its counts are not told by another one */
 };
 
 struct tp_agent {
@@ -72,6 +74,10 @@ struct tp_agent {
     uint64_t types_retry_ns;      /* a type was refused: not before */
     uint64_t types_wait_ns;       /* the last wait for that; 0 = none */
     unsigned char local_ids[256]; /* by id of the service */
+    unsigned n_forgotten;         /* how often the service has forgotten us */
+    struct tp_backoff forgotten;  /* again and again */
+    uint64_t known_ns;            /* the last registration; 0 = none */
+    uint64_t again_ns;            /* not registered anew before */
 
     /* Channels */
     enum tp_agent_call call;
@@ -79,6 +85,7 @@ struct tp_agent {
     struct tp_agent_sync poll, report;
     struct tp_backoff backoff[TP_LINK_CHANNELS];
     uint64_t retry_ns[TP_LINK_CHANNELS]; /* not before */
+    uint64_t calm_ns, paced_ns;          /* no poll before; see calm_down() */
     bool is_trouble_told;
     bool is_leaving_told; /* the service knows that we leave, or never will */
 
@@ -150,6 +157,10 @@ void tp_agent_log(const struct tp_agent *a, const char *format, ...)
 void tp_agent_failed(struct tp_agent *a, enum tp_link_channel channel,
                      const struct tp_link_reply *reply, uint64_t now_ns);
 
+/* For how long to wait after a failure; asked_ms as in tp_backoff_ms(). */
+uint64_t tp_agent_wait_ns(const struct tp_agent *a, struct tp_backoff *b,
+                          uint64_t asked_ms);
+
 /* The service is there: no channel waits any more. */
 void tp_agent_succeeded(struct tp_agent *a);
 
@@ -160,8 +171,8 @@ bool tp_agent_register(struct tp_agent *a, uint64_t now_ns);
 void tp_agent_registered(struct tp_agent *a, const struct tp_link_reply *reply,
                          uint64_t now_ns);
 
-/* Forget that we were registered: it is done anew. */
-void tp_agent_forget(struct tp_agent *a);
+/* The service has forgotten us: register anew; once at once, again and again later. */
+void tp_agent_forget(struct tp_agent *a, uint64_t now_ns);
 
 /* Send what is to be said: polls, reports, the farewell. */
 void tp_agent_sync(struct tp_agent *a, uint64_t now_ns);

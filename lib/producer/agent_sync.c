@@ -19,6 +19,11 @@
 #define HEARTBEAT_MS 10000      /* it is dead when so many reports are missing */
 #define IDLE_HEARTBEAT_MS 70000 /* likewise two polls */
 
+/* Polls that bring nothing although they were not held: on average one in IDLE_GAP_NS,
+ * IDLE_BURST of them at once. */
+#define IDLE_GAP_NS UINT64_C(200000000)
+#define IDLE_BURST 8
+
 /* Whether there are counts that the service may not know. */
 static bool has_counts(const struct tp_agent *a)
 {
@@ -72,7 +77,8 @@ static bool send_sync(struct tp_agent *a, enum tp_link_channel channel,
     request.path = path;
     request.body = (struct tp_str){sync->body.data, sync->body.len};
     sync->n_acks = report.n_acks;
-    sync->has_ahead = false;
+    sync->has_ahead = sync->has_news = false;
+    sync->n_forgotten = a->n_forgotten;
     sync->sent_ns = (int64_t)tp_now();
     if (tp_link_begin(a->link, channel, &request, NULL) != TP_OK)
         return false;
@@ -137,11 +143,13 @@ static bool may_register(const struct tp_agent *a)
 /* The channel REPORT has time: registrations first. */
 static void use_report(struct tp_agent *a, uint64_t now_ns)
 {
+    if (a->id[0] == '\0' && now_ns < a->again_ns)
+        return;
     if (may_register(a) && tp_agent_register(a, now_ns))
         return;
     if (a->id[0] == '\0')
         return;
-    if (is_report_due(a, now_ns) &&
+    if (is_report_due(a, now_ns) && (a->ends || now_ns >= a->calm_ns) &&
         (a->ends || !tp_agent_may_poll(a) || tp_link_is_busy(a->link, TP_LINK_POLL))) {
         if (send_sync(a, TP_LINK_REPORT, &a->report, 0, REPORT_MS)) {
             a->call = TP_CALL_SYNC;
@@ -159,7 +167,7 @@ void tp_agent_sync(struct tp_agent *a, uint64_t now_ns)
     if (is_idle(a, TP_LINK_REPORT, now_ns))
         use_report(a, now_ns);
     if (!a->ends && tp_agent_may_poll(a) && is_idle(a, TP_LINK_POLL, now_ns) &&
-        send_sync(a, TP_LINK_POLL, &a->poll, WAIT_MS, POLL_MS))
+        now_ns >= a->calm_ns && send_sync(a, TP_LINK_POLL, &a->poll, WAIT_MS, POLL_MS))
         a->report_ns = now_ns + REPORT_NS;
 }
 
@@ -215,6 +223,22 @@ static void drop_acks(struct tp_agent *a, size_t n)
     a->report.n_acks -= n < a->report.n_acks ? n : a->report.n_acks;
 }
 
+/* Obey all orders of an answer. Returns whether there was news in them. */
+static bool obey_all(struct tp_agent *a, const struct tp_orders *orders,
+                     uint64_t now_ns)
+{
+    bool has_news = false;
+
+    for (size_t i = 0; i < orders->n; i++) {
+        enum tp_part_state before = a->part.state;
+        bool is_new = tp_part_is_new(&a->part, &orders->items[i]);
+
+        obey(a, &orders->items[i], now_ns);
+        has_news = has_news || is_new || a->part.state != before;
+    }
+    return has_news;
+}
+
 void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_ns)
 {
     struct tp_orders orders;
@@ -223,8 +247,19 @@ void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_n
         tp_wire_read_orders(body, &orders, NULL) != TP_OK)
         return; /* the answer says the same */
     a->poll.has_ahead = a->has_news = true;
-    for (size_t i = 0; i < orders.n; i++)
-        obey(a, &orders.items[i], now_ns);
+    a->poll.has_news = obey_all(a, &orders, now_ns);
+}
+
+/*
+ * An answer came that says nothing new, whether there were no orders in it, some of a
+ * kind that we do not know, or the same as before: were the next poll always sent at
+ * once, a service that does not hold polls would be asked as fast as it can answer.
+ */
+static void calm_down(struct tp_agent *a, uint64_t now_ns)
+{
+    a->paced_ns = (a->paced_ns > now_ns ? a->paced_ns : now_ns) + IDLE_GAP_NS;
+    if (a->paced_ns > now_ns + IDLE_BURST * IDLE_GAP_NS)
+        a->calm_ns = a->paced_ns - IDLE_BURST * IDLE_GAP_NS;
 }
 
 void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
@@ -240,8 +275,11 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     if (a->call == TP_CALL_LEAVE || a->is_leaving_told)
         return; /* the poll that was held is answered since we go */
     if (reply->status == 404) {
+        a->has_counts_due = a->has_counts_due || sync->has_counts_due;
+        if (sync->n_forgotten != a->n_forgotten)
+            return; /* we know, and have registered anew since, or are about to */
         tp_agent_log(a, "the service does not know us any more");
-        tp_agent_forget(a);
+        tp_agent_forget(a, now_ns);
         return;
     }
     if (reply->status != 200) {
@@ -262,6 +300,7 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     a->has_news = true;
     take_exchange(a, sync, &orders, now_ns);
     drop_acks(a, sync->n_acks);
-    for (size_t i = 0; i < orders.n; i++)
-        obey(a, &orders.items[i], now_ns);
+    sync->has_news = obey_all(a, &orders, now_ns) || sync->has_news;
+    if (!sync->has_news && (channel == TP_LINK_POLL || orders.n > 0))
+        calm_down(a, now_ns);
 }

@@ -39,17 +39,24 @@ static inline void tp_backoff_reset(struct tp_backoff *b)
  * bound and all of it. The bound doubles up to TP_BACKOFF_IDLE_MS, and no wait is over
  * most_ms: so one that is idle waits about as long as it has waited already, and one
  * that is not comes back soon.
+ *
+ * asked_ms  what the service asks for (Retry-After), 0 = nothing. A wait that would be
+ *           shorter comes on top of it, so that those who were asked the same come back
+ *           apart; of what it asks for, most_ms counts at most.
  */
-static inline uint64_t tp_backoff_ms(struct tp_backoff *b, uint64_t most_ms)
+static inline uint64_t tp_backoff_ms(struct tp_backoff *b, uint64_t most_ms,
+                                     uint64_t asked_ms)
 {
     uint64_t bound = b->next_ms < most_ms ? b->next_ms : most_ms;
+    uint64_t asked = asked_ms < most_ms ? asked_ms : most_ms, wait;
 
     b->random ^= b->random << 13; /* xorshift64 */
     b->random ^= b->random >> 7;
     b->random ^= b->random << 17;
     b->next_ms = b->next_ms * 2 > TP_BACKOFF_IDLE_MS ? TP_BACKOFF_IDLE_MS
                                                      : b->next_ms * 2;
-    return bound / 2 + b->random % (bound - bound / 2 + 1);
+    wait = bound / 2 + b->random % (bound - bound / 2 + 1);
+    return asked > wait ? asked + wait : wait;
 }
 
 #endif

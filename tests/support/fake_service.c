@@ -108,6 +108,7 @@ static struct fake_answer choose(struct fake_service *s, const char *request,
 {
     enum fake_kind kind = kind_of(request);
     struct fake_answer a = {200, NULL};
+    bool is_held;
     bool is_early; /* what is said ahead waits for a sync that takes it */
 
     pthread_mutex_lock(&s->lock);
@@ -121,8 +122,9 @@ static struct fake_answer choose(struct fake_service *s, const char *request,
     if (a.body == NULL)
         a.body = usual_body(kind);
     note(s, kind, request, body, a.status);
+    is_held = !s->is_quick;
     pthread_mutex_unlock(&s->lock);
-    if (kind == FAKE_SYNC && strcmp(a.body, usual_body(kind)) == 0 &&
+    if (is_held && kind == FAKE_SYNC && strcmp(a.body, usual_body(kind)) == 0 &&
         strstr(body, "\"wait_ms\": 0") == NULL)
         pause_ms(POLL_HELD_MS);
     return a;
@@ -179,6 +181,17 @@ static void speak_ahead(const struct connection *c, const struct fake_answer *a)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* The header of an answer that is none: when to ask again. */
+static const char *retry_after(struct fake_service *s, int status, char *out, size_t n)
+{
+    pthread_mutex_lock(&s->lock);
+    out[0] = '\0';
+    if (status != 200 && s->retry_after_s != 0)
+        snprintf(out, n, "Retry-After: %d\r\n", s->retry_after_s);
+    pthread_mutex_unlock(&s->lock);
+    return out;
+}
+
 static void *serve(void *arg)
 {
     const struct connection *c = arg;
@@ -187,7 +200,7 @@ static void *serve(void *arg)
 
     while (data != NULL && read_request(c->fd, data, &body) > 0) {
         struct fake_answer a = choose(c->service, data, data + body);
-        char text[4096];
+        char text[4096], header[64];
         int n;
 
         speak_ahead(c, &a);
@@ -195,7 +208,8 @@ static void *serve(void *arg)
         if (a.status == FAKE_CUT)
             break;
         n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n%s", a.status,
+                     "HTTP/1.1 %d X\r\n%sContent-Length: %zu\r\n\r\n%s", a.status,
+                     retry_after(c->service, a.status, header, sizeof(header)),
                      strlen(a.body), a.body);
         if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) < 0)
             break;

@@ -181,15 +181,15 @@ static void check_waits(uint64_t most_ms)
     tp_backoff_init(&a, 1);
     tp_backoff_init(&b, 2);
     for (uint64_t i = 0, bound = TP_BACKOFF_FIRST_MS; i < 20; i++) {
-        uint64_t ms = tp_backoff_ms(&a, most_ms);
+        uint64_t ms = tp_backoff_ms(&a, most_ms, 0);
 
         assert_in_range(ms, bound / 2, bound);
-        differ = differ || ms != tp_backoff_ms(&b, most_ms);
+        differ = differ || ms != tp_backoff_ms(&b, most_ms, 0);
         bound = bound * 2 > most_ms ? most_ms : bound * 2;
     }
     assert_true(differ);
     tp_backoff_reset(&a);
-    assert_in_range(tp_backoff_ms(&a, most_ms), 0, TP_BACKOFF_FIRST_MS);
+    assert_in_range(tp_backoff_ms(&a, most_ms, 0), 0, TP_BACKOFF_FIRST_MS);
 }
 
 static void test_waits_grow_to_a_bound_and_differ_between_producers(void **state)
@@ -197,6 +197,31 @@ static void test_waits_grow_to_a_bound_and_differ_between_producers(void **state
     (void)state;
     check_waits(TP_BACKOFF_BUSY_MS);
     check_waits(TP_BACKOFF_IDLE_MS);
+}
+
+/* What the service asks for is the least, within the bound, and no two producers that
+ * it has asked come back at the same moment. */
+static void test_a_wait_that_the_service_asks_for_is_kept_within_bounds(void **state)
+{
+    struct tp_backoff a, b;
+    bool differ = false;
+
+    (void)state;
+    tp_backoff_init(&a, 1);
+    tp_backoff_init(&b, 2);
+    for (int i = 0; i < 5; i++) {
+        uint64_t ms = tp_backoff_ms(&a, TP_BACKOFF_IDLE_MS, 30000);
+
+        assert_in_range(ms, 30000, 60000);
+        differ = differ || ms != tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS, 30000);
+    }
+    assert_true(differ);
+    assert_in_range(tp_backoff_ms(&a, TP_BACKOFF_BUSY_MS, 30000), 2500,
+                    2 * TP_BACKOFF_BUSY_MS);
+    for (int i = 0; i < 20; i++)
+        tp_backoff_ms(&a, TP_BACKOFF_IDLE_MS, 0);
+    assert_in_range(tp_backoff_ms(&a, TP_BACKOFF_IDLE_MS, 7000), TP_BACKOFF_IDLE_MS / 2,
+                    TP_BACKOFF_IDLE_MS);
 }
 
 /* Without a service there is no more than a wakeup in 25 s, in the long run. */
@@ -207,9 +232,9 @@ static void test_one_that_is_idle_comes_to_sleep_for_long(void **state)
     (void)state;
     tp_backoff_init(&b, 1);
     for (uint64_t waited = 0; waited < 120000;)
-        waited += tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS);
+        waited += tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS, 0);
     for (int i = 0; i < 100; i++)
-        assert_true(tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS) >= 25000);
+        assert_true(tp_backoff_ms(&b, TP_BACKOFF_IDLE_MS, 0) >= 25000);
 }
 
 int main(void)
@@ -222,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_batches_that_wait_hold_no_more_than_the_limit),
         cmocka_unit_test(test_without_memory_a_batch_waits_in_the_buffer_it_has),
         cmocka_unit_test(test_waits_grow_to_a_bound_and_differ_between_producers),
+        cmocka_unit_test(test_a_wait_that_the_service_asks_for_is_kept_within_bounds),
         cmocka_unit_test(test_one_that_is_idle_comes_to_sleep_for_long),
     };
 
