@@ -26,6 +26,7 @@ struct drain {
     struct tp_recorder *r;
     uint64_t session;
     uint64_t start_ns, stop_ns; /* the window */
+    uint64_t now_ns;            /* not later than now */
     struct tp_batch_run run;    /* has it in ticks; the batch and its counts */
     struct tp_err *err;
     int rc; /* TP_ENOMEM ended it */
@@ -42,11 +43,22 @@ static inline bool has_own_time(const uint64_t *record)
            (kind == TP_RECORD_FLOW && record[3] >> 63 != 0);
 }
 
+/* Whether a time is not after the stop. While no stop is known, what has not begun yet
+ * may be after it, and is in a batch before that can be told. */
+static bool is_before_stop(struct drain *d, uint64_t ns)
+{
+    if (d->stop_ns != UINT64_MAX)
+        return ns <= d->stop_ns;
+    if (ns > d->now_ns)
+        d->now_ns = tp_now();
+    return ns <= d->now_ns;
+}
+
 /* Whether an event began in the window. */
-static inline bool is_inside(const struct drain *d, const uint64_t *record)
+static inline bool is_inside(struct drain *d, const uint64_t *record)
 {
     if (has_own_time(record))
-        return record[1] >= d->start_ns && record[1] <= d->stop_ns;
+        return record[1] >= d->start_ns && is_before_stop(d, record[1]);
     return record[1] >= d->run.start_ticks && record[1] <= d->run.stop_ticks;
 }
 

@@ -124,6 +124,8 @@ struct tp_interval {
 /*
  * Record a slice that is over, such as a kernel. It belongs to the trace if it began
  * between the trace's start and its stop; else it counts as emitted and as filtered.
+ * While no stop is known, so does one whose start is still to come when the agent takes
+ * it.
  *
  * A backend that hears of what its device did only later, in buffers, opens its client
  * with late_ms: for so long after a stop the types stay enabled, for what began before

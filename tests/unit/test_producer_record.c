@@ -385,6 +385,37 @@ static void test_only_what_begins_in_the_window_is_kept(void **state)
     recorder_rig_fini(&rig);
 }
 
+/* No stop was known when it was taken, and the stop came before its time. */
+static void test_what_has_not_begun_is_left_out_before_the_stop(void **state)
+{
+    static const uint64_t ahead_ns[] = {600000000000, 3 * UINT64_C(86400000000000), 0};
+    struct recorder_rig rig = {0};
+    struct tp_interval when = {.duration_ns = 5};
+    struct tp_flow_point point = {.id = 1};
+    struct tp_recorder_totals totals;
+
+    (void)state;
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    for (int i = 0; i < 3; i++) {
+        when.start_ns = ahead_ns[i] == 0 ? UINT64_MAX : tp_now() + ahead_ns[i];
+        TP_COMPLETE(rig.client, rig.kernel, "to come", &when);
+        point.time_ns = when.start_ns & INT64_MAX;
+        tp_flow(rig.client, rig.kernel, TP_NAME("to come"), &point);
+    }
+    when.start_ns = tp_now();
+    when.duration_ns = 600000000000;
+    TP_COMPLETE(rig.client, rig.kernel, "has begun", &when);
+    recorder_rig_drain(&rig);
+    assert_int_equal(rig.n_drained, 1);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.kernel], 7);
+    assert_int_equal(totals.filtered[rig.kernel], 6);
+    recorder_rig_conserved(&rig, NULL);
+    recorder_rig_expect(&rig, "X ascend.KERNEL has begun -/- 0+0\n");
+    recorder_rig_fini(&rig);
+}
+
 static void test_short_slices_are_filtered_and_counted(void **state)
 {
     struct recorder_rig rig = {0};
@@ -745,6 +776,7 @@ int main(void)
         cmocka_unit_test(test_slices_that_are_open_at_the_stop_are_unfinished),
         cmocka_unit_test(test_open_slices_of_a_trace_are_no_part_of_the_next),
         cmocka_unit_test(test_only_what_begins_in_the_window_is_kept),
+        cmocka_unit_test(test_what_has_not_begun_is_left_out_before_the_stop),
         cmocka_unit_test(test_short_slices_are_filtered_and_counted),
         cmocka_unit_test(test_full_ring_drops_by_type_and_goes_on_after_a_drain),
         cmocka_unit_test(test_ring_that_is_full_to_its_last_words_keeps_its_oldest),
