@@ -73,7 +73,7 @@ static void add_batch(struct tp_upload *u, bool is_duplicate)
         tp_counts_add(&s->counts, &counts);
         s->log_bytes = tp_stream_blobs_log_bytes(s);
         tp_settle_add(s, u->result);
-        tp_window_note(s, u->result, u->begun);
+        tp_window_note(s, u->result);
         if (u->has_seq && (!s->has_seq || u->seq > s->seq))
             s->seq = u->seq;
         s->has_seq = s->has_seq || u->has_seq;

@@ -30,10 +30,11 @@ struct tp_upload {
     int failed; /* TP_OK, or what every further call answers */
     struct tp_err failure;
     struct tp_problem problem;
-    struct tp_now begun; /* or its commit */
-    bool is_orphaned;    /* the trace was deleted while it was appended */
-    bool is_detached;    /* no longer counted in n_uploads of the trace */
-    bool is_over;        /* committed or refused: only to be freed */
+    struct tp_now begun;        /* or its commit */
+    struct tp_seal_window life; /* that is asked for: window.h */
+    bool is_orphaned;           /* the trace was deleted while it was appended */
+    bool is_detached;           /* no longer counted in n_uploads of the trace */
+    bool is_over;               /* committed or refused: only to be freed */
 };
 
 /* Whether a trace takes data now. Control lock held. */

@@ -27,6 +27,7 @@
 #include "engine/streams.h"
 #include "engine/upload_form.h"
 #include "engine/upload_state.h"
+#include "engine/window.h"
 
 #define NAME_BYTES 127
 
@@ -186,6 +187,7 @@ static int attach(struct tp_upload *u, struct tp_str trace_id,
     u->trace = t;
     u->filter = tp_filter_ref(t->filter);
     u->types = tp_typemap_ref(t->types);
+    u->life = tp_window_asked(u->stream, u->begun);
     tp_trace_ref(t);
     t->n_uploads++;
     u->stream->n_uploads++;
@@ -302,6 +304,7 @@ static int new_ingest(struct tp_upload *u, const void *p, size_t n, struct tp_er
         .types = u->types,
         .limits = &u->e->limits,
         .blobs = u->e->opts.blobs,
+        .life = u->life,
         .leave_out = u->leave_out,
         .on_member = on_member,
         .member_arg = u,

@@ -4,7 +4,6 @@
 #include "engine/window.h"
 
 #include "trace/ingest.h"
-#include "trace/native_check.h"
 
 #define MARGIN_NS UINT64_C(86400000000000)
 
@@ -33,43 +32,16 @@ static bool is_within(const struct tp_seal_window *w, int64_t ts_ns)
     return ts_ns >= w->from_ns && ts_ns <= w->to_ns;
 }
 
-/* What is to be added to the times of a batch, about. */
-static int64_t offset_of(const struct tp_ingest_result *batch)
+struct tp_seal_window tp_window_asked(const struct tp_stream *s, struct tp_now now)
 {
-    const struct tp_native_clock *c = &batch->native.clock;
-
-    if (batch->is_native)
-        return batch->native.has_clock ? (int64_t)(c->server_ns - c->producer_ns) : 0;
-    return batch->add_ns;
+    if (s->trace->is_timed || s->is_file)
+        return (struct tp_seal_window){0};
+    return life_of(s->trace, now);
 }
 
-static bool is_in(const struct tp_seal_window *w, int64_t ts_ns, int64_t add_ns)
+void tp_window_note(struct tp_stream *s, const struct tp_ingest_result *batch)
 {
-    int64_t sum;
-
-    return !__builtin_add_overflow(ts_ns, add_ns, &sum) && is_within(w, sum);
-}
-
-void tp_window_note(struct tp_stream *s, const struct tp_ingest_result *batch,
-                    struct tp_now now)
-{
-    const struct tp_native_found *found;
-    struct tp_trace *t = s->trace;
-    struct tp_seal_window life;
-    bool has_times = batch->has_times;
-    int64_t first = batch->first_ns, last = batch->last_ns, add;
-
-    if (t->is_timed || s->is_file)
-        return;
-    if (batch->as_is != NULL) {
-        found = tp_native_check_found(batch->as_is);
-        has_times = found->has_times;
-        first = found->first_ns;
-        last = found->last_ns;
-    }
-    life = life_of(t, now);
-    add = offset_of(batch);
-    t->is_timed = has_times && (is_in(&life, first, add) || is_in(&life, last, add));
+    s->trace->is_timed = s->trace->is_timed || batch->is_in_life;
 }
 
 void tp_window_restore(struct tp_trace *t)

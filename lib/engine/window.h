@@ -14,10 +14,13 @@
 
 struct tp_ingest_result;
 
+/* The life that the next batch of a stream is to be held against, for its ingest; now
+ * is when it begins. All-zero: nothing is to be found out. */
+struct tp_seal_window tp_window_asked(const struct tp_stream *s, struct tp_now now);
+
 /* A batch was added to a stream: it may show that producers count time as the service
  * does. */
-void tp_window_note(struct tp_stream *s, const struct tp_ingest_result *batch,
-                    struct tp_now now);
+void tp_window_note(struct tp_stream *s, const struct tp_ingest_result *batch);
 
 /* After a restart, what was noted before is told from the clocks of the members. */
 void tp_window_restore(struct tp_trace *t);

@@ -23,6 +23,7 @@
 #include "trace/chrome_reader.h"
 #include "trace/frame.h"
 #include "trace/gunzip.h"
+#include "trace/life_span.h"
 #include "trace/native_check.h"
 #include "trace/native_ends.h"
 #include "trace/notes.h"
@@ -53,7 +54,8 @@ struct tp_ingest {
     struct tp_pf_writer *writer;
     struct tp_buf payload;
     struct tp_note_event note;
-    uint64_t repaired_seen; /* of the reader's count: taken over into ours */
+    struct tp_life_span life; /* by the times of the events */
+    uint64_t repaired_seen;   /* of the reader's count: taken over into ours */
     enum tp_ingest_limit limit_hit;
     bool is_medium_full;
     int unstored; /* TP_OK, or why the payload is thrown away: see spill() */
@@ -104,8 +106,8 @@ static int new_check(struct tp_ingest *g, struct tp_err *err)
     struct tp_native_check_opts opts = {.stream_no = g->opts.stream_no,
                                         .filter = g->opts.filter,
                                         .types = g->opts.types,
-                                        .tracks_max =
-                                            (uint32_t)g->limits.stream_tracks};
+                                        .tracks_max = (uint32_t)g->limits.stream_tracks,
+                                        .life = g->opts.life};
 
     if (g->packets == NULL || g->opts.salvage)
         return TP_OK;
@@ -123,6 +125,7 @@ int tp_ingest_new(const struct tp_ingest_opts *opts, struct tp_ingest **out,
     if (g == NULL)
         return tp_fail(err, TP_ENOMEM, "no memory for reading events");
     g->opts = *opts;
+    g->life = tp_life_span_of(&opts->life, 0);
     g->limits = opts->limits != NULL ? *opts->limits : tp_limits_default();
     if (g->opts.spill_bytes == 0)
         g->opts.spill_bytes = SPILL_BYTES;
@@ -232,10 +235,13 @@ static bool was_repaired(struct tp_ingest *g)
     return is_more;
 }
 
-static void note_time(struct tp_ingest_result *r, const struct tp_event *ev)
+static void note_time(struct tp_ingest *g, const struct tp_event *ev)
 {
+    struct tp_ingest_result *r = &g->result;
+
     if (ev->kind == TP_EVENT_META)
         return;
+    r->is_in_life |= tp_life_span_has(&g->life, ev->ts_ns);
     if (!r->has_times || ev->ts_ns < r->first_ns)
         r->first_ns = ev->ts_ns;
     if (!r->has_times || ev->ts_ns > r->last_ns)
@@ -254,7 +260,7 @@ static int store(struct tp_ingest *g, const struct tp_event *ev, bool is_untyped
     }
     if (rc != TP_OK)
         return rc;
-    note_time(&g->result, ev);
+    note_time(g, ev);
     g->result.counts.stored++;
     g->result.counts.untyped += is_untyped;
     g->result.counts.repaired += is_repaired;
@@ -322,6 +328,7 @@ static int give_up_native(struct tp_ingest *g, struct tp_err *err)
     g->payload = (struct tp_buf){0};
     g->result.is_native = tp_native_check_found(g->native)->head.stream_no != 0;
     g->result.native = tp_native_check_found(g->native)->head;
+    g->life = tp_life_span_of(&g->opts.life, tp_native_head_offset(&g->result.native));
     tp_native_check_free(g->native);
     g->native = NULL;
     if (g->result.is_native)
@@ -507,6 +514,7 @@ static int finish_native(struct tp_ingest *g, struct tp_err *err)
     g->result.is_native = true;
     g->result.native = found->head;
     g->result.as_is = g->native;
+    g->result.is_in_life = found->is_in_life;
     counts->emitted = counts->stored = found->n_events;
     counts->untyped = found->n_untyped;
     return TP_OK;
@@ -555,6 +563,11 @@ static void take_chrome_stats(struct tp_ingest *g)
     r->has_base = s->has_base;
     r->base_ns = s->base_ns;
     r->add_ns = s->has_base && !s->base_was_added ? s->base_ns : 0;
+    if (r->add_ns != 0) {
+        g->life = tp_life_span_of(&g->opts.life, r->add_ns);
+        r->is_in_life = r->has_times && (tp_life_span_has(&g->life, r->first_ns) ||
+                                         tp_life_span_has(&g->life, r->last_ns));
+    }
 }
 
 static void take_packet_stats(struct tp_ingest *g)

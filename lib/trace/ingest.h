@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "core/counts.h"
 #include "trace/native_batch.h"
+#include "trace/seal.h"
 
 struct tp_filter;
 struct tp_ingest;
@@ -63,7 +64,9 @@ struct tp_ingest_opts {
     size_t spill_bytes;             /* payload kept in memory; default 1 MiB */
     uint64_t inflated_bytes; /* most bytes after inflating; 0: file_inflated_bytes when
                                 salvaging, else events_body_bytes of the limits */
-    const char *leave_out;   /* the top-level member of this name is not kept, and that
+    struct tp_seal_window life; /* of the trace: whether an event begins in it is told;
+                                   all-zero: it is not asked */
+    const char *leave_out; /* the top-level member of this name is not kept, and that
                               is no loss; NULL: all are */
     tp_ingest_member_fn on_member; /* NULL: nobody is told */
     void *member_arg;
@@ -85,7 +88,10 @@ struct tp_ingest_result {
     int64_t base_ns;
     bool has_times;            /* of events that were taken one by one: */
     int64_t first_ns, last_ns; /* their earliest and latest time, before add_ns */
-    bool is_native;            /* of a linked producer, by whose clock its times are */
+    bool is_in_life; /* with add_ns, and by the clock in its head, an event begins in
+                        opts.life. A base that came behind the events was not known
+                        when each was looked at: only the first and the last are then */
+    bool is_native;  /* of a linked producer, by whose clock its times are */
     struct tp_native_head native;        /* what such a batch says of itself */
     const struct tp_native_check *as_is; /* the payload is what came, with the ends of
                                             slices, and this is what is known of it;

@@ -131,3 +131,10 @@ bool tp_native_head_get(const char *p, size_t n, struct tp_native_head *head)
     *head = found;
     return true;
 }
+
+int64_t tp_native_head_offset(const struct tp_native_head *head)
+{
+    const struct tp_native_clock *c = &head->clock;
+
+    return head->has_clock ? (int64_t)(c->server_ns - c->producer_ns) : 0;
+}

@@ -48,4 +48,8 @@ void tp_native_head_put(char *p, const struct tp_native_head *head);
  */
 bool tp_native_head_get(const char *p, size_t n, struct tp_native_head *head);
 
+/* What is to be added to the times of the batch to have the service's, about: 0 when
+ * the clocks were not compared. */
+int64_t tp_native_head_offset(const struct tp_native_head *head);
+
 #endif

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "core/typemap.h"
 #include "trace/admit.h"
+#include "trace/life_span.h"
 #include "trace/notes.h"
 #include "trace/pf_reader_state.h"
 #include "trace/pf_run.h"
@@ -41,6 +42,7 @@ struct tp_native_check {
     size_t used; /* bytes of the batch that were judged */
     enum tp_native_verdict verdict;
     struct tp_native_found found;
+    struct tp_life_span life;        /* by the clock of the head */
     struct cat_count cats[CATS_MAX]; /* by number; 0 is of those without one */
     bool has_runs;                   /* slices need not be judged one by one */
     bool may_run;                    /* the last event was one of a run */
@@ -100,6 +102,7 @@ static int judge_head(struct tp_native_check *c, const char *batch, size_t n,
                        "the batch is for stream %u, but its producer writes stream %u",
                        c->found.head.stream_no, c->opts.stream_no);
     c->verdict = TP_NATIVE_GOOD;
+    c->life = tp_life_span_of(&c->opts.life, tp_native_head_offset(&c->found.head));
     return TP_OK;
 }
 
@@ -160,9 +163,11 @@ static void note_meta(struct tp_native_check *c, const struct tp_event *ev)
     found->meta_bytes += meta_bytes(ev);
 }
 
-static inline void note_times(struct tp_native_found *found, int64_t ts_ns,
-                              int64_t end_ns)
+static inline void note_times(struct tp_native_check *c, int64_t ts_ns, int64_t end_ns)
 {
+    struct tp_native_found *found = &c->found;
+
+    found->is_in_life |= tp_life_span_has(&c->life, ts_ns);
     if (!found->has_times) {
         found->has_times = true;
         found->first_ns = ts_ns;
@@ -188,7 +193,7 @@ static inline void note_event(struct tp_native_check *c, const struct tp_event *
         found->is_plain = false;
         return;
     }
-    note_times(found, ev->ts_ns, end);
+    note_times(c, ev->ts_ns, end);
     count_cat(c, &ev->cat);
 }
 
@@ -237,7 +242,7 @@ static void judge_runs(struct tp_native_check *c, struct tp_pf_cursor *cursor)
 
             cat->n++;
             c->found.n_untyped += cat->is_untyped;
-            note_times(&c->found, slices[i].ts_ns, slices[i].end_ns);
+            note_times(c, slices[i].ts_ns, slices[i].end_ns);
         }
     }
 }

@@ -15,6 +15,7 @@
 
 #include "core/activity.h"
 #include "trace/native_batch.h"
+#include "trace/seal.h"
 
 struct tp_err;
 struct tp_filter;
@@ -27,6 +28,7 @@ struct tp_native_check_opts {
     const struct tp_filter *filter; /* NULL: nothing is filtered */
     const struct tp_typemap *types; /* NULL: no `cat` is a known type */
     uint32_t tracks_max;            /* 0: the default of pf_reader.h */
+    struct tp_seal_window life;     /* as in ingest.h */
 };
 
 /* What is known about a batch. */
@@ -49,6 +51,7 @@ struct tp_native_found {
     bool has_times;      /* there are others, which give the next two */
     int64_t first_ns;    /* the first begin and the last end, by the producer's clock */
     int64_t last_ns;
+    bool is_in_life; /* by the clock of the head, one of them begins in opts.life */
     uint64_t by_type[TP_ACTIVITY_IDS]; /* known after tp_native_check_finish() */
 };
 

@@ -176,8 +176,8 @@ int rig_post(struct rig *r, const char *id, const char *producer, int64_t rank,
     return send_body(r, id, &request, rig_str(body), reply);
 }
 
-int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank,
-               int64_t seq, uint32_t stream_no, unsigned n)
+int rig_native_batch(struct rig *r, const char *id, const char *producer, int64_t rank,
+                     int64_t seq, const struct native_rig *batch)
 {
     struct tp_upload_request request = {.form = TP_FORM_PERFETTO,
                                         .producer = rig_str(producer),
@@ -185,6 +185,14 @@ int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank
                                         .pid = -1,
                                         .has_seq = true,
                                         .seq = (uint64_t)seq};
+
+    return send_body(r, id, &request,
+                     (struct tp_str){batch->bytes.data, batch->bytes.len}, NULL);
+}
+
+int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank,
+               int64_t seq, uint32_t stream_no, unsigned n)
+{
     struct native_rig batch = {0};
     int rc;
 
@@ -193,8 +201,7 @@ int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank
         native_rig_slice(&batch, "kernel", "op", i % 3,
                          (int64_t)(r->now.wall_ns + i * 1000), 500);
     native_rig_end(&batch);
-    rc = send_body(r, id, &request, (struct tp_str){batch.bytes.data, batch.bytes.len},
-                   NULL);
+    rc = rig_native_batch(r, id, producer, rank, seq, &batch);
     native_rig_fini(&batch);
     return rc;
 }

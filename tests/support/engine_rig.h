@@ -15,6 +15,8 @@
 #define RIG_MS UINT64_C(1000000)
 #define RIG_S UINT64_C(1000000000)
 
+struct native_rig;
+
 struct rig {
     struct tp_limits *limits; /* change before rig_start() */
     struct tp_store *store;   /* a store_faulty */
@@ -62,6 +64,9 @@ int rig_post(struct rig *r, const char *id, const char *producer, int64_t rank,
  * code. */
 int rig_native(struct rig *r, const char *id, const char *producer, int64_t rank,
                int64_t seq, uint32_t stream_no, unsigned n);
+/* Post a native batch that has ended. Returns the code. */
+int rig_native_batch(struct rig *r, const char *id, const char *producer, int64_t rank,
+                     int64_t seq, const struct native_rig *batch);
 /* Send a JSON body as a file. Returns the code. */
 int rig_file(struct rig *r, const char *id, const char *name, int64_t rank,
              const char *body, struct tp_upload_reply *reply);

@@ -4,6 +4,7 @@
 #include "support/engine_test.h"
 
 #include "base/err.h"
+#include "support/native_rig.h"
 
 #define HUGE_COUNT ((uint64_t)INT64_MAX)
 
@@ -360,6 +361,77 @@ static void test_events_of_another_age_are_left_out_and_told(void **state)
     }
 }
 
+#define DAY_NS INT64_C(86400000000000)
+
+/* One linked producer's batch: slices of an hour of its trace by its own clock, which
+ * is add_ns before the service's, and one at each odd time. */
+static void post_linked(struct rig *r, const char *id, int64_t add_ns, bool is_as_came)
+{
+    const int64_t good_ns = (int64_t)r->now.wall_ns - add_ns;
+    const int64_t odd_ns[] = {5, good_ns + 3 * DAY_NS, INT64_MAX - 1000};
+    const struct tp_native_clock clock = {(uint64_t)good_ns, r->now.wall_ns, 1000};
+    struct native_rig batch = {0};
+
+    native_rig_begin(&batch, 1, add_ns == 0 ? NULL : &clock);
+    native_rig_slice(&batch, "kernel", "odd", 0, odd_ns[0], 500);
+    native_rig_slice(&batch, "kernel", "odd", 0, odd_ns[1], 500);
+    native_rig_slice(&batch, "kernel", "good", 0, good_ns, 500);
+    native_rig_slice(&batch, "kernel", "odd", 0, odd_ns[2], 500);
+    if (!is_as_came)
+        native_rig_slice(&batch, "cpu_op", "filtered", 0, good_ns, 500);
+    native_rig_end(&batch);
+    assert_int_equal(rig_native_batch(r, id, "linked", 0, 1, &batch), TP_OK);
+    native_rig_fini(&batch);
+}
+
+static void post_among(struct rig *r, const char *id, int form)
+{
+    char body[500];
+    const uint64_t us = r->now.wall_ns / 1000;
+
+    if (form < 4) {
+        post_linked(r, id, form % 2 == 0 ? 0 : 10 * DAY_NS, form / 2 == 0);
+        return;
+    }
+    snprintf(body, sizeof(body),
+             "[{\"ph\":\"i\",\"cat\":\"kernel\",\"name\":\"odd\",\"ts\":5},"
+             "{\"ph\":\"i\",\"cat\":\"kernel\",\"name\":\"good\",\"ts\":%llu},"
+             "{\"ph\":\"i\",\"cat\":\"kernel\",\"name\":\"odd\",\"ts\":%llu},"
+             "{\"ph\":\"i\",\"cat\":\"kernel\",\"name\":\"odd\",\"ts\":9e15}]",
+             (unsigned long long)us, (unsigned long long)us + 3 * 86400000000);
+    assert_int_equal(rig_post(r, id, "p", 0, 1, body, NULL), TP_OK);
+}
+
+/* A batch whose first and whose last time are both absurd was taken for one that counts
+ * from nothing. The clocks of linked ones tell what their times are. */
+static void test_one_event_of_its_day_is_enough(void **state)
+{
+    static const char *const forms[] = {"linked", "linked, ten days back",
+                                        "linked and filtered",
+                                        "linked and filtered, ten days back", "posted"};
+    struct rig *r = *state;
+
+    for (int i = 0; i < 5; i++) {
+        struct tp_trace_view *view;
+        char id[TP_TRACE_ID_BYTES];
+        char *text;
+
+        assert_int_equal(rig_create(r, "j", "kernel", id), TP_OK);
+        post_among(r, id, i);
+        assert_int_equal(rig_stop(r, id), TP_OK);
+        rig_work(r);
+        view = rig_view(r, id);
+        text = rig_download(r, id, "chrome");
+        if (view->totals.stored != 1 || strcmp(view->outcome, "lossy") != 0 ||
+            view->totals.dropped[TP_DROP_BEFORE_START] != 1 ||
+            view->totals.dropped[TP_DROP_AFTER_STOP] != 2 ||
+            strstr(text, "\"name\":\"good\"") == NULL)
+            fail_msg("%s: %s, %s: %s", forms[i], view->outcome, view->reason, text);
+        tp_trace_view_free(view);
+        free(text);
+    }
+}
+
 /* An hour off, or a day's half, is a bad clock and no lie; and where all count from
  * nothing, nobody is of another age. A file may be of any day. */
 static void test_times_that_can_be_are_kept(void **state)
@@ -437,6 +509,7 @@ int main(void)
         engine_test(test_a_batch_that_never_came_is_told),
         engine_test(test_an_ack_out_of_turn_changes_nothing),
         engine_test(test_events_of_another_age_are_left_out_and_told),
+        engine_test(test_one_event_of_its_day_is_enough),
         engine_test(test_times_that_can_be_are_kept),
         engine_test(test_nothing_is_left_and_it_is_said_what_took_how_many),
     };

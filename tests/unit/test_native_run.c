@@ -18,6 +18,7 @@
 #include "trace/pf_reader.h"
 #include "trace/pf_run.h"
 
+#define BEGIN_NS INT64_C(1795982590884123457)
 #define STREAM 5
 #define TRACKS 3
 #ifdef TP_SANITIZED
@@ -63,8 +64,7 @@ static void add_event(struct native_rig *batch)
         {.key = {"text", 4, 0}, .kind = TP_ARG_STRING, .s = {texts[0], 1}}};
     struct tp_event ev = {.kind = TP_EVENT_SLICE,
                           .phase = 'X',
-                          .ts_ns = (int64_t)1795982590884123457 +
-                                   random_below(1u << 31),
+                          .ts_ns = BEGIN_NS + random_below(1u << 31),
                           .dur_ns = random_below(random_below(2) ? 100 : 1u << 31),
                           .track = &tracks[i],
                           .args = args};
@@ -108,7 +108,8 @@ static struct said judge(const struct native_rig *batch, const struct tp_filter 
 {
     const struct tp_native_check_opts opts = {.stream_no = STREAM,
                                               .types = types,
-                                              .filter = filter};
+                                              .filter = filter,
+                                              .life = {BEGIN_NS, BEGIN_NS + (1 << 25)}};
     struct tp_native_check *check = NULL;
     struct said said = {.verdict = TP_NATIVE_UNKNOWN};
     const size_t len = batch->bytes.len;
