@@ -130,6 +130,7 @@ int main(int argc, char **argv)
     printf("agent %.2f ns\n", used / n / n_threads);
     printf("sent %llu events\ndropped %llu events\n", (unsigned long long)stats.sent,
            (unsigned long long)(stats.dropped_ring_full + stats.dropped_backlog +
+                                stats.dropped_after_stop + stats.dropped_refused +
                                 stats.dropped_too_large));
     tp_close(client);
     return 0;

@@ -224,9 +224,9 @@ static void publish(struct tp_agent *a)
     s.filtered = sum(t->filtered);
     s.dropped_ring_full = sum(t->dropped[TP_DROP_RING_FULL]);
     s.dropped_too_large = sum(t->dropped[TP_DROP_EVENT_TOO_LARGE]);
-    s.dropped_backlog = sum(t->dropped[TP_DROP_BACKLOG_FULL]) +
-                        sum(t->dropped[TP_DROP_AFTER_STOP]) +
-                        sum(t->dropped[TP_DROP_MALFORMED]);
+    s.dropped_backlog = sum(t->dropped[TP_DROP_BACKLOG_FULL]);
+    s.dropped_after_stop = sum(t->dropped[TP_DROP_AFTER_STOP]);
+    s.dropped_refused = sum(t->dropped[TP_DROP_MALFORMED]);
     s.is_registered = a->id[0] != '\0';
     s.is_recording = a->part.state == TP_PART_RECORDING;
     a->has_news = false;

@@ -36,8 +36,10 @@ int tp_batch_new(struct tp_batch_writer **out, struct tp_err *err)
     b->thread_name = tp_intern("thread_name");
     b->process_name = tp_intern("process_name");
     b->name = tp_intern("name");
-    b->last_own_text = max(b->name, max(b->thread_name, b->process_name));
-    if (b->thread_name == 0 || b->process_name == 0 || b->name == 0) {
+    b->value = tp_intern("value");
+    b->last_own_text =
+        max(max(b->name, b->value), max(b->thread_name, b->process_name));
+    if (b->thread_name == 0 || b->process_name == 0 || b->name == 0 || b->value == 0) {
         free(b);
         return tp_fail(err, TP_ENOMEM, "no memory for the names of batches");
     }

@@ -63,12 +63,8 @@ void tp_batch_set_thread(struct tp_batch_writer *b,
 int tp_batch_prepare(struct tp_batch_writer *b, const uint64_t *record, size_t *room,
                      struct tp_err *err);
 
-/*
- * Write a record that was prepared, with what it needs that was not said before.
- *
- * Returns the end of what was written, or p when it is nothing that can be said (a
- * counter that is no number).
- */
+/* Write a record that was prepared, with what it needs that was not said before.
+ * Returns the end of what was written. */
 char *tp_batch_put(struct tp_batch_writer *b, char *p, const uint64_t *record);
 
 /* How many events the batch has besides those that were put: metadata, the names. */

@@ -40,9 +40,15 @@ static inline char *put_time(char *p, uint64_t ns)
         (p) += sizeof(text) - 1;             \
     } while (0)
 
+/* What is written of a number that is not finite. */
+static const char *text_of(double v)
+{
+    return isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity";
+}
+
 static char *put_double(char *p, double v)
 {
-    const char *text = isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity";
+    const char *text = text_of(v);
 
     if (isfinite(v))
         return tp_pb_put_double(p, TP_PF_ARG_DOUBLE, v);
@@ -185,6 +191,23 @@ static char *put_other(struct tp_batch_writer *b, char *p, const uint64_t *recor
     return tp_pf_put_event(p, tp_pf_event_room(ev), ev, plan, NULL);
 }
 
+/* A counter that is no finite number: viewers draw none, or a line through 0. So it is
+ * an instant that says what it was, and the line goes on with the next number. */
+static char *put_odd_counter(struct tp_batch_writer *b, char *p, const uint64_t *record,
+                             double v)
+{
+    struct tp_arg value = {.key = {"value", 5, 0},
+                           .kind = TP_ARG_STRING,
+                           .s = tp_str_of(text_of(v))};
+    struct tp_event ev = {.kind = TP_EVENT_INSTANT, .args = &value, .n_args = 1};
+    uint32_t key = tp_batch_say_key(b, &p, b->value);
+    struct tp_pf_plan plan = {.has_args = true, .key_iids = &key};
+
+    ev.ts_ns = (int64_t)tp_ticks_ns(&b->line, record[1]);
+    p = tp_batch_say_track(b, p, 0, &plan.track_uuid);
+    return put_other(b, p, record, &ev, &plan);
+}
+
 static char *put_counter(struct tp_batch_writer *b, char *p, const uint64_t *record)
 {
     struct tp_arg value = {.key = {"value", 5, 0}, .kind = TP_ARG_INT};
@@ -196,7 +219,7 @@ static char *put_counter(struct tp_batch_writer *b, char *p, const uint64_t *rec
         value.kind = TP_ARG_DOUBLE;
         memcpy(&value.d, record + 2, sizeof(value.d));
         if (!isfinite(value.d))
-            return p;
+            return put_odd_counter(b, p, record, value.d);
     }
     ev.ts_ns = (int64_t)tp_ticks_ns(&b->line, record[1]);
     p = tp_batch_say_track(b, p, 0, &plan.own_track);

@@ -57,6 +57,7 @@ struct tp_batch_writer {
     uint32_t n_metas;                         /* metadata events in the batch */
     uint32_t trace;                           /* counts the traces; from 1 */
     uint32_t thread_name, process_name, name; /* the texts that metadata needs */
+    uint32_t value;                           /* that of a counter is an argument's */
     uint32_t last_own_text;                   /* the largest of them */
     const struct tp_registry *registry;
     struct tp_ticks_line line;

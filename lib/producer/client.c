@@ -377,5 +377,7 @@ void tp_get_stats(struct tp_client *client, struct tp_stats *stats, size_t stats
 
     if (agent != NULL)
         tp_agent_stats(agent, &all);
+    if (stats_bytes < sizeof(all)) /* of a program that was built with fewer fields */
+        all.dropped_backlog += all.dropped_after_stop + all.dropped_refused;
     memcpy(stats, &all, stats_bytes < sizeof(all) ? stats_bytes : sizeof(all));
 }

@@ -94,7 +94,6 @@ static bool take_record(struct drain *d, const uint64_t *record)
     struct tp_recorder *r = d->r;
     unsigned type = TP_RECORD_TYPE(record[0]);
     size_t room;
-    char *p;
 
     if (!is_inside(d, record)) {
         leave_out(r, record);
@@ -111,13 +110,7 @@ static bool take_record(struct drain *d, const uint64_t *record)
     d->is_full = room > (size_t)(d->run.end - d->run.p);
     if (d->is_full)
         return false;
-    p = tp_batch_put(r->batch, d->run.p, record);
-    if (p == d->run.p) {
-        r->emitted[type]++;
-        r->charged[TP_DROP_MALFORMED][type]++;
-        return true;
-    }
-    d->run.p = p;
+    d->run.p = tp_batch_put(r->batch, d->run.p, record);
     if (d->run.n_events == 0)
         note_first(r, record);
     d->run.n_events++;

@@ -96,7 +96,9 @@ void tp_end(struct tp_client *client, unsigned type);
 void tp_instant(struct tp_client *client, unsigned type, uint32_t name,
                 struct tp_fields fields);
 
-/* A value at this moment; counters with one name in a process are one series. */
+/* A value at this moment; counters with one name in a process are one series. NaN and
+ * the infinities, which no viewer can draw, are recorded as an instant with that name
+ * on the calling thread, whose argument `value` is their text ("NaN"). */
 void tp_counter(struct tp_client *client, unsigned type, uint32_t name, double value);
 
 /* As tp_counter() for whole numbers, which are kept exactly. */

@@ -127,11 +127,8 @@ int tp_open(const struct tp_options *options, struct tp_client **out,
  * that it meets ends with it. */
 void tp_close(struct tp_client *client);
 
-/*
- * Wait until all that was recorded before is with the service.
- *
- * TP_EAGAIN  not within timeout_ms; it is tried on. TP_ESTATE  it is off, or has ended.
- */
+/* Wait until all that was recorded before is with the service. TP_EAGAIN  not within
+ * timeout_ms; it is tried on. TP_ESTATE  it is off, or has ended. */
 int tp_flush(struct tp_client *client, uint32_t timeout_ms, struct tp_err *err);
 
 /* What an event of a type is, for those who show it. */
@@ -179,13 +176,16 @@ struct tp_stats {
     uint64_t waiting;           /* in the backlog */
     uint64_t filtered;          /* too short, or by tp_complete() of another time */
     uint64_t dropped_ring_full; /* no room in the ring of the thread */
-    uint64_t dropped_backlog;   /* the service could not be reached for too long */
+    uint64_t dropped_backlog;   /* no room among what waits for the service */
     uint64_t dropped_too_large; /* one event over 2 KiB, or slices nested too deep */
     bool is_registered;         /* the service knows this client */
     bool is_recording;
+    uint64_t dropped_after_stop; /* unsent when the trace or the client ended */
+    uint64_t dropped_refused;    /* the service could not read their batch */
 };
 
-/* Fill *stats, of which the caller gives the size: later fields are left alone. */
+/* Fill *stats, of which the caller gives the size: later fields are left alone, and
+ * what they would have of dropped events is in dropped_backlog. */
 void tp_get_stats(struct tp_client *client, struct tp_stats *stats, size_t stats_bytes);
 
 #pragma GCC visibility pop

@@ -44,7 +44,7 @@ for (const isKilled of [false, true]) {
       assert.equal(firstBreak(numbers), undefined, `rank ${p.pid}: ${end.reason}`);
       assert.equal(found.get(`${p.pid}/100`)?.length, 10, 'the last ones are there');
       const stats = await p.tell('stats');
-      assert.equal(stats.backlog + stats.ringFull, 0, JSON.stringify(stats));
+      assert.equal(stats.backlog + stats.afterStop + stats.refused + stats.ringFull, 0, JSON.stringify(stats));
     }
     assert.deepEqual(end.matched.map((m) => m.state), Array(8).fill('done'));
     assert.equal(end.outcome, 'complete', end.reason);
@@ -105,7 +105,7 @@ test('a service that stays away costs a bounded memory, and what is lost is coun
   // A ring of 1 MiB, what waits (a third more than 1 MiB), three batches (backlog.h), and what requests take.
   const mostKib = 1024 * (1 + 4 / 3 + 3 * 17 / 16 + 1);
   assert.ok(rssKib < idle.rssKib + pick(mostKib, 400000), `${idle.rssKib} KiB became ${rssKib}`);
-  assert.equal(stats.emitted, stats.sent + stats.waiting + stats.filtered + stats.ringFull + stats.backlog, JSON.stringify(stats));
+  assert.equal(stats.emitted, stats.sent + stats.waiting + stats.filtered + stats.ringFull + stats.backlog + stats.afterStop + stats.refused, JSON.stringify(stats));
   const { code, ms } = await p.end();
   assert.equal(code, 0);
   assert.ok(ms < pick(15000, 100000), `the exit took ${ms} ms`);

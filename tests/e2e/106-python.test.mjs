@@ -32,6 +32,7 @@ for (const how of ['close', 'exit']) {
     assert.deepEqual([named('renamed').length, named('raises').length, named('mark')[0].args.where], [1, 1, 'here']);
     assert.equal(named('used')[0].cat, 'pytest.MEMORY');
     assert.deepEqual(named('loss').map((e) => e.cat), ['python.COUNTER'], 'its type is known before the trace');
+    assert.deepEqual(named('diverged').map((e) => [e.ph, e.cat, e.args.value]), [['i', 'python.COUNTER', 'NaN']]);
     assert.deepEqual(named('awkward')[0].args, { v: '<Unprintable without a text: ValueError>', nothing: 'None' });
     assert.equal(named("['list']").length, 1);
     assert.equal(named('at a float').length, 1);

@@ -106,12 +106,15 @@ static void print_stats(void)
 
     tp_get_stats(client, &s, sizeof(s));
     printf("{\"emitted\":%llu,\"sent\":%llu,\"waiting\":%llu,\"filtered\":%llu,"
-           "\"ringFull\":%llu,\"backlog\":%llu,\"isRegistered\":%s,\"isRecording\":%s,"
+           "\"ringFull\":%llu,\"backlog\":%llu,\"afterStop\":%llu,\"refused\":%llu,"
+           "\"isRegistered\":%s,\"isRecording\":%s,"
            "\"isOn\":%s}\n",
            (unsigned long long)s.emitted, (unsigned long long)s.sent,
            (unsigned long long)s.waiting, (unsigned long long)s.filtered,
            (unsigned long long)s.dropped_ring_full,
-           (unsigned long long)s.dropped_backlog, s.is_registered ? "true" : "false",
+           (unsigned long long)s.dropped_backlog,
+           (unsigned long long)s.dropped_after_stop,
+           (unsigned long long)s.dropped_refused, s.is_registered ? "true" : "false",
            s.is_recording ? "true" : "false",
            tp_enabled(client, work) ? "true" : "false");
 }

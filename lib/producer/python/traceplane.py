@@ -138,6 +138,8 @@ class _Stats(ctypes.Structure):
         ("dropped_too_large", ctypes.c_uint64),
         ("is_registered", ctypes.c_bool),
         ("is_recording", ctypes.c_bool),
+        ("dropped_after_stop", ctypes.c_uint64),
+        ("dropped_refused", ctypes.c_uint64),
     ]
 
 

@@ -97,6 +97,7 @@ def main():
         pass
     traceplane.counter("used", 2**53 + 1, type=MEMORY)
     traceplane.counter("loss", 0.5)
+    traceplane.counter("diverged", float("nan"))
     traceplane.instant("mark", where="here")
     traceplane.instant("awkward", v=Unprintable(), nothing=None)
     traceplane.instant(["list"])
