@@ -86,13 +86,21 @@ char *tp_batch_say_thread(struct tp_batch_writer *b, char *p)
 }
 
 /* Numbers of devices are small and begin at 0: viewers get others, which no process is
- * likely to have. */
+ * has. */
 #define SHOWN(number) (0x40000000 | (int32_t)((number)&0x3fffffff))
+
+/* The process of a device, by its number, as readers of Kineto's traces expect it. In a
+ * container the program may have that number itself, and two processes with one id are
+ * one to everybody: then it is the number that viewers get. */
+static int64_t device_pid(const struct tp_batch_writer *b, uint32_t device)
+{
+    return device == b->pid ? SHOWN(device) : device;
+}
 
 static char *say_device(struct tp_batch_writer *b, char *p,
                         const struct tp_device_track_info *t)
 {
-    const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = t->device};
+    const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = device_pid(b, t->device)};
     char name[32];
     struct tp_pf_descriptor d = {.kind = TP_PF_KIND_PROCESS,
                                  .uuid = tp_pf_uuid(TP_PF_KIND_PROCESS, b->stream_no,
@@ -117,7 +125,7 @@ static char *say_device(struct tp_batch_writer *b, char *p,
 static char *say_device_track(struct tp_batch_writer *b, char *p, uint32_t number,
                               const struct tp_device_track_info *t, uint64_t *uuid)
 {
-    const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = t->device};
+    const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = device_pid(b, t->device)};
     const struct tp_id tid = {.kind = TP_ID_NUMBER, .number = t->stream};
     char name[32];
     struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK,

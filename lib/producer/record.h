@@ -110,7 +110,7 @@ void tp_counter_int(struct tp_client *client, unsigned type, uint32_t name,
 
 /*
  * The track of a stream (queue, engine) of a device: the same numbers give the same one
- * in all clients of the process.
+ * in all clients of the process. A download shows the device as a process of its own.
  *
  * Returns TP_TRACK_THREAD when 4095 such tracks are there.
  */

@@ -15,6 +15,8 @@
  *     stats        tp_get_stats()
  *     type NAME    register e2e.NAME
  *     done ID NS N record N slices of the type with that id, which took NS nanoseconds
+ *     device N     record N slices of a device whose number is the pid of the process,
+ *                  on a stream whose number is that of the thread
  *     fork N       a child opens a client of its own, records N slices when a trace
  *                  wants it, and exits
  *     orphan N     a child records N slices with the parent's client, and exits
@@ -199,6 +201,22 @@ static void record_done(const char *words)
     printf("{\"n\":%ld,\"isOn\":%s}\n", n, tp_enabled(client, type) ? "true" : "false");
 }
 
+/* As a kernel that runs while the host waits for it. */
+static void record_of_device(long n)
+{
+    struct tp_interval when = {.duration_ns = 1000,
+                               .track = tp_device_track((uint32_t)getpid(),
+                                                        (uint32_t)gettid())};
+
+    for (long i = 0; i < n; i++) {
+        TP_BEGIN(client, work, "host");
+        when.start_ns = tp_now();
+        TP_COMPLETE(client, work, "kernel", &when);
+        TP_END(client, work);
+    }
+    printf("{\"n\":%ld}\n", n);
+}
+
 static void register_type(const char *name)
 {
     struct tp_err err = {0};
@@ -235,6 +253,8 @@ static bool obey(const char *word, const char *rest)
         print_stats();
     } else if (strcmp(word, "done") == 0) {
         record_done(rest);
+    } else if (strcmp(word, "device") == 0) {
+        record_of_device(n);
     } else if (strcmp(word, "other") == 0) {
         use_other(rest);
     } else if (strcmp(word, "type") == 0) {

@@ -114,6 +114,30 @@ static void test_device_tracks_are_told_by_device_and_stream(void **state)
     recorder_rig_fini(&rig);
 }
 
+/* In a container the program may be process 1, and have a device 1: in both formats the
+ * device was a part of the program. */
+static void test_a_device_is_no_process_that_has_its_number(void **state)
+{
+    struct recorder_rig rig = {0};
+    struct tp_interval when = {.duration_ns = 10,
+                               .track = tp_device_track((uint32_t)getpid(),
+                                                        (uint32_t)gettid())};
+    char want[200];
+
+    (void)state;
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    TP_BEGIN(rig.client, rig.copy, "host");
+    when.start_ns = tp_now();
+    TP_COMPLETE(rig.client, rig.kernel, "gemm", &when);
+    TP_END(rig.client, rig.copy);
+    snprintf(want, sizeof(want),
+             "X ascend.COPY host -/- 0+0\nX ascend.KERNEL gemm %d/%d 0+0\n",
+             0x40000000 + getpid(), gettid());
+    recorder_rig_expect(&rig, want);
+    recorder_rig_fini(&rig);
+}
+
 static void test_flows_and_asynchronous_events_keep_their_ids(void **state)
 {
     struct recorder_rig rig = {0};
@@ -700,6 +724,7 @@ int main(void)
         cmocka_unit_test(test_instants_and_counters_keep_their_values),
         cmocka_unit_test(test_counters_without_a_number_are_instants_that_say_so),
         cmocka_unit_test(test_device_tracks_are_told_by_device_and_stream),
+        cmocka_unit_test(test_a_device_is_no_process_that_has_its_number),
         cmocka_unit_test(test_flows_and_asynchronous_events_keep_their_ids),
         cmocka_unit_test(test_whole_numbers_of_every_size_are_kept_exactly),
         cmocka_unit_test(test_kinds_and_keys_that_there_are_not_spoil_no_event),
