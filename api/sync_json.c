@@ -212,9 +212,11 @@ static void write_command(struct tp_json_out *o, const struct tp_command *c)
         tp_json_out_u64(o, "min_duration_ns", c->min_duration_ns);
         tp_json_out_u64(o, "start_step", c->start_step);
         tp_json_out_u64(o, "steps", c->steps);
+        tp_json_out_u64(o, "duration_ms", c->duration_ms);
     } else if (c->kind == TP_COMMAND_START) {
         tp_json_out_time(o, "start_at", (int64_t)c->start_wall_ns);
         tp_json_out_u64(o, "steps", c->steps);
+        tp_json_out_u64(o, "duration_ms", c->duration_ms);
     }
     tp_json_out_close_object(o);
 }

@@ -253,6 +253,7 @@ static void put_command(const struct tp_member *m, enum tp_command_kind kind,
     c->min_duration_ns = t->spec.min_duration_ns;
     c->start_wall_ns = kind == TP_COMMAND_START ? t->start_at_ns : 0;
     c->steps = t->spec.steps;
+    c->duration_ms = t->spec.duration_ms;
     if (t->spec.start == TP_START_STEP)
         c->start_step = t->spec.start_step > 0 ? t->spec.start_step : 1;
 }

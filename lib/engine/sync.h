@@ -75,6 +75,7 @@ struct tp_command {
     uint64_t start_wall_ns;   /* for START: when, by the server's clock */
     uint64_t start_step;      /* for PREPARE: begin with this step; 0 = when told */
     uint64_t steps;           /* for PREPARE, START: how many; 0 = until stopped */
+    uint64_t duration_ms;     /* likewise: for how long from the start; 0 = no limit */
 };
 
 #define TP_SYNC_COMMANDS_MAX 4

@@ -89,6 +89,7 @@ void tp_agent_forget(struct tp_agent *a, uint64_t now_ns)
     if (is_first)
         tp_backoff_reset(&a->forgotten);
     a->again_ns = is_first ? 0 : now_ns + tp_agent_wait_ns(a, &a->forgotten, 0);
+    a->is_anew = true;
     a->id[0] = '\0';
     a->wire_age = TP_WIRE_NOW; /* it may be a newer service that knows nothing of us */
     a->is_plain_service = false;

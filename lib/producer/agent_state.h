@@ -76,8 +76,8 @@ struct tp_agent {
     unsigned char local_ids[256]; /* by id of the service */
     unsigned n_forgotten;         /* how often the service has forgotten us */
     struct tp_backoff forgotten;  /* again and again */
-    uint64_t known_ns;            /* the last registration; 0 = none */
-    uint64_t again_ns;            /* not registered anew before */
+    bool is_anew;                 /* known again, and not told anything since */
+    uint64_t known_ns, again_ns;  /* registered last; not anew before */
 
     /* Channels */
     enum tp_agent_call call;

@@ -46,8 +46,10 @@ static void fill_report(struct tp_agent *a, struct tp_report *r, uint64_t wait_m
     uint64_t step_ns;
 
     memset(r, 0, sizeof(*r));
-    memcpy(r->acks, p->acks, p->n_acks * sizeof(r->acks[0]));
-    r->n_acks = p->n_acks;
+    /* By its answer we learn whether the trace is known; told that we record in it, a
+     * service that has it would have nothing more to say. */
+    r->n_acks = a->is_anew ? 0 : p->n_acks;
+    memcpy(r->acks, p->acks, r->n_acks * sizeof(r->acks[0]));
     if (has_counts(a)) {
         memcpy(r->trace_id, p->trace_id, sizeof(r->trace_id));
         tp_recorder_totals(a->recorder, &a->totals);
@@ -251,6 +253,21 @@ void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_n
 }
 
 /*
+ * The first answer of a service that has forgotten us and knows us again. One that has
+ * our trace repeats what we are to do in it; from one that has not, or not any more, no
+ * stop would ever come.
+ */
+static void see_whether_known(struct tp_agent *a, const struct tp_orders *orders,
+                              uint64_t now_ns)
+{
+    a->is_anew = false;
+    for (size_t i = 0; i < orders->n; i++)
+        if (strcmp(orders->items[i].trace_id, a->part.trace_id) == 0)
+            return;
+    tp_part_disown(&a->part, now_ns);
+}
+
+/*
  * An answer came that says nothing new, whether there were no orders in it, some of a
  * kind that we do not know, or the same as before: were the next poll always sent at
  * once, a service that does not hold polls would be asked as fast as it can answer.
@@ -301,6 +318,8 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     take_exchange(a, sync, &orders, now_ns);
     drop_acks(a, sync->n_acks);
     sync->has_news = obey_all(a, &orders, now_ns) || sync->has_news;
+    if (a->is_anew && sync->n_forgotten == a->n_forgotten)
+        see_whether_known(a, &orders, now_ns);
     if (!sync->has_news && (channel == TP_LINK_POLL || orders.n > 0))
         calm_down(a, now_ns);
 }

@@ -17,6 +17,9 @@
 #define BATCH_ROOM (64u << 10) /* a batch may be over its size by one event */
 #define SOON_NS 500000000u     /* a start that is no further off is near */
 #define EARLY_NS 2000000u      /* the recorder is told its start so long before */
+#define NS_PER_MS UINT64_C(1000000)
+#define DRIFT_DIVISOR 1000 /* clocks part by less than that, in any case */
+#define DURATION_MOST_MS UINT64_C(315360000000) /* ten years: more is no limit */
 
 void tp_part_init(struct tp_part *p, struct tp_recorder *recorder, size_t limit_bytes)
 {
@@ -65,6 +68,21 @@ static uint64_t present_step(const struct tp_part *p)
     uint64_t at_ns;
 
     return tp_recorder_step(p->recorder, &at_ns);
+}
+
+static void set_duration(struct tp_part *p, const struct tp_order *order)
+{
+    p->duration_ns =
+        order->duration_ms > DURATION_MOST_MS ? 0 : order->duration_ms * NS_PER_MS;
+}
+
+/* RECORDING: when it ends by itself, if nobody says stop before; UINT64_MAX = never. */
+static uint64_t own_end_ns(const struct tp_part *p)
+{
+    if (p->duration_ns == 0)
+        return UINT64_MAX;
+    return p->start_at_ns + p->duration_ns + p->duration_ns / DRIFT_DIVISOR +
+           TP_PART_GRACE_NS;
 }
 
 /* Have the agent woken when a step comes that matters. */
@@ -123,6 +141,7 @@ static void prepare(struct tp_part *p, const struct tp_order *order,
     p->stream_no = order->stream_no;
     p->start_step = order->start_step;
     p->steps = order->start_step != 0 ? order->steps : 0;
+    set_duration(p, order);
     p->told_step = 0;
     p->is_started = p->is_drained = p->is_start_known = false;
     tp_recorder_arm(p->recorder, types, order->min_duration_ns);
@@ -165,6 +184,7 @@ static void start(struct tp_part *p, const struct tp_order *order,
     if (!is_same_trace(p, order))
         return; /* a prepare for it comes first */
     p->is_start_known = true;
+    set_duration(p, order);
     if (p->is_started &&
         (p->state == TP_PART_RECORDING || p->state == TP_PART_FLUSHING))
         ack_start(p);
@@ -260,7 +280,19 @@ static uint64_t advance_start(struct tp_part *p, uint64_t now_ns)
     p->base_step = tp_recorder_set_steps(p->recorder, 0, p->steps);
     ack_start(p);
     set_alarm(p);
-    return UINT64_MAX;
+    return own_end_ns(p);
+}
+
+/* RECORDING: its steps are done, or its time is over and no stop has come. */
+static void end_if_due(struct tp_part *p, uint64_t now_ns)
+{
+    uint64_t end_ns = own_end_ns(p), at_ns = 0;
+
+    if (p->steps > 0 &&
+        tp_recorder_step(p->recorder, &at_ns) - p->base_step >= p->steps)
+        stop_recorder(p, at_ns); /* which a step has done already, at its moment */
+    else if (now_ns >= end_ns)
+        stop_recorder(p, end_ns);
 }
 
 /* The time for what is late is over, or will be. */
@@ -274,18 +306,15 @@ static uint64_t advance_late(struct tp_part *p, uint64_t now_ns)
 
 uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
 {
-    uint64_t at_ns = 0, step;
-
     if (p->state == TP_PART_STARTING)
         return advance_start(p, now_ns);
     see_start(p);
     if (p->late_end_ns != 0)
         return advance_late(p, now_ns);
-    if (p->state != TP_PART_RECORDING || p->steps == 0)
-        return UINT64_MAX;
-    step = tp_recorder_step(p->recorder, &at_ns);
-    if (step - p->base_step >= p->steps)
-        stop_recorder(p, at_ns); /* which a step has done already, at its moment */
+    if (p->state == TP_PART_RECORDING)
+        end_if_due(p, now_ns);
+    if (p->state == TP_PART_RECORDING)
+        return own_end_ns(p);
     return p->late_end_ns != 0 ? p->late_end_ns : UINT64_MAX;
 }
 
@@ -384,6 +413,15 @@ void tp_part_leave(struct tp_part *p, uint64_t now_ns)
         stop_recorder(p, now_ns);
     p->is_stop_due = true;
     end_if_flushed(p);
+}
+
+void tp_part_disown(struct tp_part *p, uint64_t now_ns)
+{
+    tp_part_leave(p, now_ns);
+    if (p->state != TP_PART_ARMED)
+        return;
+    forget_trace(p); /* it would begin with its step */
+    p->state = TP_PART_DONE;
 }
 
 bool tp_part_starts_soon(const struct tp_part *p, uint64_t now_ns)

@@ -11,6 +11,11 @@
  *     |                 +------stop--------+----------------------+ are done
  *     +--prepare-- DONE <--all is sent and it was told to stop-- FLUSHING
  *
+ * The service ends a recording when its duration is over. One whose service has gone
+ * ends by itself: after the duration that came with the order, which the service gives
+ * for all traces (an older one does not), and TP_PART_GRACE_NS on top, so that nothing
+ * is cut that the service would have kept, however late its stop comes.
+ *
  * A trace that starts at a step goes from ARMED to RECORDING when that step begins. In
  * FLUSHING, what is reported late is taken for late_ns, before the last drain.
  *
@@ -29,6 +34,8 @@
 #include "producer/wire.h"
 
 struct tp_recorder;
+
+#define TP_PART_GRACE_NS UINT64_C(10000000000) /* and what clocks drift apart */
 
 enum tp_part_state {
     TP_PART_IDLE,
@@ -52,6 +59,7 @@ struct tp_part {
     uint64_t start_at_ns; /* by our clock */
     uint64_t start_step;  /* ARMED: begin when it begins; 0 = when told */
     uint64_t steps;       /* end after so many; 0 = when told */
+    uint64_t duration_ns; /* end so long after the start, and the grace; 0 = never */
     uint64_t base_step;   /* the step that was on at the start */
     uint64_t told_step;   /* the last that was reported */
     uint64_t late_ns;     /* the caller's to set, after tp_part_init() */
@@ -112,6 +120,13 @@ void tp_part_give_up(struct tp_part *p);
 
 /* The process wants to end: stop recording, as if the service had said so. */
 void tp_part_leave(struct tp_part *p, uint64_t now_ns);
+
+/*
+ * The service, which has forgotten the producer, says nothing of the trace: it has
+ * forgotten that, too, or takes no more of it. End as tp_part_leave() does; what there
+ * is of it is offered to the service, whose answer says what becomes of it.
+ */
+void tp_part_disown(struct tp_part *p, uint64_t now_ns);
 
 /* Whether it waits for a start that is near. What it has to say then goes with the news
  * that it has begun: thousands of producers that answer at once would only delay the

@@ -47,6 +47,8 @@ struct tp_order {
     int64_t start_at_ns;      /* START: when, by the service's clock; 0 = at once */
     /* PREPARE with a start_step, and START: how many steps; 0 = until told to stop */
     uint64_t steps;
+    /* likewise: how long the service lets it record, from its start; 0 = not said */
+    uint64_t duration_ms;
 };
 
 /* The answer to a sync. Plain data. */

@@ -139,6 +139,7 @@ static int read_order(struct tp_str object, struct tp_order *out, struct tp_err 
     find_u64(object, "min_duration_ns", &out->min_duration_ns);
     find_u64(object, "start_step", &out->start_step);
     find_u64(object, "steps", &out->steps);
+    find_u64(object, "duration_ms", &out->duration_ms);
     find_time(object, "start_at", &out->start_at_ns);
     if (out->kind != TP_ORDER_PREPARE)
         return TP_OK;

@@ -148,7 +148,9 @@ static void test_only_the_ack_that_moves_the_trace_wakes_others(void **state)
         api_make_producer(a, "j", "w", i, id[i]);
         api_post(a, "{\"wait_ms\":0}", "/v1/producers/%s/sync", id[i]);
     }
-    api_make_trace(a, "{\"job\":\"j\",\"require\":\"all\"}", trace);
+    api_make_trace(
+        a, "{\"job\":\"j\",\"require\":\"all\",\"stop\":{\"duration_ms\":5000}}",
+        trace);
     for (int i = 0; i < 3; i++) {
         char ack[128];
 
@@ -162,6 +164,7 @@ static void test_only_the_ack_that_moves_the_trace_wakes_others(void **state)
             fail_msg("the ack of producer %d: has_changed %d", i, a->call.has_changed);
     }
     assert_string_equal(api_str(a, "commands[0].command"), "start");
+    assert_int_equal(api_int(a, "commands[0].duration_ms"), 5000);
 }
 
 static void test_a_held_sync_is_ready_when_there_is_a_command(void **state)
@@ -186,6 +189,8 @@ static void test_a_held_sync_is_ready_when_there_is_a_command(void **state)
     api_expect_json(a, 200);
     assert_string_equal(api_str(a, "commands[0].command"), "prepare");
     assert_string_equal(api_str(a, "commands[0].trace_id"), trace);
+    /* Of a trace that names none it is the service's cap. */
+    assert_true(api_int(a, "commands[0].duration_ms") > 0);
     assert_true(strcmp(api_str(a, "server_received_at"), api_str(a, "server_sent_at")) <
                 0);
 }

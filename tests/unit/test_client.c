@@ -244,6 +244,16 @@ static void test_answers_that_make_no_sense_are_survived(void **state)
     rig_close(&rig);
 }
 
+static int count_syncs(struct rig *rig)
+{
+    int n;
+
+    pthread_mutex_lock(&rig->service.lock);
+    n = rig->service.n_asked[FAKE_SYNC];
+    pthread_mutex_unlock(&rig->service.lock);
+    return n;
+}
+
 static void test_one_that_is_forgotten_registers_again_and_records_on(void **state)
 {
     struct rig rig;
@@ -256,11 +266,30 @@ static void test_one_that_is_forgotten_registers_again_and_records_on(void **sta
     n = rig.service.n_asked[FAKE_PRODUCERS];
     pthread_mutex_unlock(&rig.service.lock);
     fake_service_answer(&rig.service, FAKE_SYNC, 404, PROBLEM("not-found"));
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, PREPARE);
     fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
     fake_service_await(&rig.service, FAKE_PRODUCERS, n + 1);
+    fake_service_await(&rig.service, FAKE_SYNC,
+                       count_syncs(&rig) + 4); /* past the first answers */
     assert_true(stats_of(&rig).is_recording);
     record(&rig, 10);
     assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    rig_close(&rig);
+}
+
+/* A service whose data is gone says nothing of the trace, of which nothing was recorded
+ * yet that it could refuse. */
+static void test_a_trace_that_is_forgotten_too_is_not_recorded_for_ever(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    rig_start(&rig);
+    fake_service_answer(&rig.service, FAKE_SYNC, 404, PROBLEM("not-found"));
+    fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
+    await_recording(&rig, false);
+    assert_false(tp_enabled(rig.client, rig.type));
     rig_close(&rig);
 }
 
@@ -573,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),
         cmocka_unit_test(test_answers_that_make_no_sense_are_survived),
         cmocka_unit_test(test_one_that_is_forgotten_registers_again_and_records_on),
+        cmocka_unit_test(test_a_trace_that_is_forgotten_too_is_not_recorded_for_ever),
         cmocka_unit_test(test_a_stop_shows_in_the_stats_at_once),
         cmocka_unit_test(test_a_type_that_is_refused_does_not_keep_the_others_out),
         cmocka_unit_test(test_a_type_that_waits_for_the_end_of_a_trace_is_told_once),

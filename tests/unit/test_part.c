@@ -334,6 +334,104 @@ static void test_steps_end_the_recording_where_the_step_began(void **state)
     rig_fini(&rig);
 }
 
+/* Its service has gone: it ends when the service would long have said so. */
+static void test_a_recording_ends_by_itself_when_no_stop_comes(void **state)
+{
+    const struct tp_order order = {.duration_ms = 5000};
+    struct tp_recorder_totals totals;
+    uint64_t end_ns, start_ns;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    start(&rig, "t", &order);
+    start_ns = rig.part.start_at_ns;
+    end_ns = tp_part_advance(&rig.part, start_ns + 5000 * (uint64_t)MS);
+    assert_in_range(end_ns, start_ns + 5000 * (uint64_t)MS + TP_PART_GRACE_NS,
+                    start_ns + 5010 * (uint64_t)MS + TP_PART_GRACE_NS);
+    tp_part_advance(&rig.part, end_ns - 1);
+    assert_int_equal(rig.part.state, TP_PART_RECORDING);
+    record(&rig, 3);
+    assert_int_equal(tp_part_advance(&rig.part, end_ns), UINT64_MAX);
+    assert_int_equal(rig.part.state, TP_PART_FLUSHING);
+    assert_false(tp_enabled(rig.client, rig.type));
+    drain(&rig);
+    tp_recorder_totals(rig.recorder, &totals);
+    assert_int_equal(totals.emitted[rig.type], 3);
+    assert_non_null(rig.part.backlog.first); /* for when it is back */
+    assert_acks(&rig, "");
+    tp_part_sent(&rig.part);
+    obey(&rig, TP_ORDER_STOP, "t", NULL);
+    assert_int_equal(rig.part.state, TP_PART_DONE);
+    assert_acks(&rig, "stop t");
+    rig_fini(&rig);
+}
+
+/* The stop of a step that the service knows nothing of yet. */
+static void test_a_part_that_a_step_began_ends_by_itself_too(void **state)
+{
+    const struct tp_order order = {
+        .stream_no = 1, .start_step = 2, .steps = 100, .duration_ms = 5000};
+    uint64_t end_ns;
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    tp_step(rig.client);
+    obey(&rig, TP_ORDER_PREPARE, "t", &order);
+    assert_int_equal(tp_part_advance(&rig.part, tp_now()), UINT64_MAX);
+    tp_step(rig.client);
+    end_ns = tp_part_advance(&rig.part, tp_now());
+    assert_int_equal(rig.part.state, TP_PART_RECORDING);
+    assert_in_range(end_ns, rig.part.start_at_ns + TP_PART_GRACE_NS,
+                    rig.part.start_at_ns + 5010 * (uint64_t)MS + TP_PART_GRACE_NS);
+    tp_part_advance(&rig.part, end_ns);
+    assert_int_equal(rig.part.state, TP_PART_FLUSHING);
+    rig_fini(&rig);
+}
+
+/* An older service says nothing, and a number that is none is no limit. */
+static void test_without_a_duration_a_recording_waits_for_its_stop(void **state)
+{
+    static const uint64_t durations[] = {0, UINT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(durations) / sizeof(*durations); i++) {
+        const struct tp_order order = {.duration_ms = durations[i]};
+        struct rig rig;
+
+        rig_init(&rig);
+        start(&rig, "t", &order);
+        assert_int_equal(tp_part_advance(&rig.part, UINT64_MAX - 1), UINT64_MAX);
+        assert_int_equal(rig.part.state, TP_PART_RECORDING);
+        rig_fini(&rig);
+    }
+}
+
+/* The service has lost the trace: what was to begin does not, what records ends. */
+static void test_a_trace_that_the_service_has_lost_is_ended(void **state)
+{
+    const struct tp_order order = {.stream_no = 1, .start_step = 9};
+    struct rig rig;
+
+    (void)state;
+    rig_init(&rig);
+    start(&rig, "t", NULL);
+    tp_part_disown(&rig.part, tp_now());
+    assert_false(tp_enabled(rig.client, rig.type));
+    drain(&rig);
+    assert_int_equal(rig.part.state, TP_PART_DONE);
+    assert_acks(&rig, "stop t");
+    tp_step(rig.client);
+    obey(&rig, TP_ORDER_PREPARE, "u", &order);
+    tp_part_disown(&rig.part, tp_now());
+    assert_int_equal(rig.part.state, TP_PART_DONE);
+    for (int i = 0; i < 10; i++)
+        tp_step(rig.client);
+    assert_false(tp_enabled(rig.client, rig.type));
+    rig_fini(&rig);
+}
+
 /* Else thousands would answer while others have not heard of the start yet. */
 static void test_only_a_start_that_is_near_is_worth_waiting_for(void **state)
 {
@@ -598,6 +696,10 @@ int main(void)
         cmocka_unit_test(test_a_prepare_without_a_stream_is_refused),
         cmocka_unit_test(test_the_start_is_met_by_time_on_our_clock),
         cmocka_unit_test(test_steps_end_the_recording_where_the_step_began),
+        cmocka_unit_test(test_a_recording_ends_by_itself_when_no_stop_comes),
+        cmocka_unit_test(test_a_part_that_a_step_began_ends_by_itself_too),
+        cmocka_unit_test(test_without_a_duration_a_recording_waits_for_its_stop),
+        cmocka_unit_test(test_a_trace_that_the_service_has_lost_is_ended),
         cmocka_unit_test(test_only_a_start_that_is_near_is_worth_waiting_for),
         cmocka_unit_test(test_a_step_starts_the_part_at_its_moment),
         cmocka_unit_test(test_a_start_elsewhere_starts_only_what_counts_no_steps),

@@ -130,7 +130,8 @@ static void test_orders_are_read_and_unknown_ones_passed_over(void **state)
     static const char body[] =
         "{\"commands\": [{\"command\":\"dance\",\"trace_id\":\"t\"},"
         "{\"command\":\"prepare\",\"trace_id\":\"t-1_x\",\"stream\":3,\"types\":[0, 57,"
-        "255],\"min_duration_ns\":20,\"start_step\":9,\"news\":{\"a\":[1]}},"
+        "255],\"min_duration_ns\":20,\"start_step\":9,\"duration_ms\":7000,\"news\":{"
+        "\"a\":[1]}},"
         "{\"command\":\"start\",\"trace_id\":\"t\",\"start_at\":"
         "\"1970-01-01T00:00:01Z\",\"steps\":4},"
         "{\"command\":\"stop\",\"trace_id\":\"t\"}],"
@@ -148,6 +149,7 @@ static void test_orders_are_read_and_unknown_ones_passed_over(void **state)
     assert_true(tp_typeset_has(&o.items[0].types, 57));
     assert_int_equal(o.items[0].min_duration_ns, 20);
     assert_int_equal(o.items[0].start_step, 9);
+    assert_int_equal(o.items[0].duration_ms, 7000);
     assert_int_equal(o.items[1].start_at_ns, 1000000000);
     assert_int_equal(o.items[1].steps, 4);
     assert_int_equal(o.items[2].kind, TP_ORDER_STOP);

@@ -1,0 +1,46 @@
+// A linked program whose service has gone in the middle of a trace ends the trace by itself.
+import assert from 'node:assert/strict';
+import { rm } from 'node:fs/promises';
+import test from 'node:test';
+import { checkConservation } from './lib/conserved.mjs';
+import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { serve } from './lib/server.mjs';
+
+const again = (t, before) => serve(t, { dataDir: before.dataDir, args: ['--listen', `127.0.0.1:${before.port}`] });
+
+async function recording(t, request) {
+  const server = await serve(t);
+  const p = await startLinked(t, server, { rank: 0 });
+  const { id } = await server.createTrace(request);
+  await p.until((s) => s.isRecording, 'recording');
+  return { server, p, id };
+}
+
+test('it ends after the duration of the trace, and a service that is back has all of it', async (t) => {
+  const { server: before, p, id } = await recording(t, { stop: { duration_ms: 1000 } });
+  await p.tell('slices 2000');
+  await before.kill();
+  await p.until((s) => !s.isRecording, 'not recording any more');
+  await p.tell('slices 1000'); // of no trace
+  const server = await again(t, before);
+  const end = await server.waitFinal(id);
+  checkConservation(end);
+  assert.equal(end.outcome, 'complete', end.reason);
+  const numbers = numbersOf(await server.downloadChrome(id)).get(`${p.pid}/100`);
+  assert.equal(numbers.length, 2000);
+  assert.equal(firstBreak(numbers), undefined);
+});
+
+test('it ends when the service comes back without its data', async (t) => {
+  const { server: before, p } = await recording(t);
+  await before.kill();
+  await rm(before.dataDir, { recursive: true });
+  const server = await again(t, before);
+  await p.until((s) => s.isRegistered && !s.isRecording, 'registered and not recording');
+  const { id } = await server.createTrace();
+  await p.until((s) => s.isRecording, 'recording anew');
+  await p.tell('slices 100');
+  const end = await server.stopTrace(id);
+  assert.equal(end.outcome, 'complete', end.reason);
+  assert.equal(numbersOf(await server.downloadChrome(id)).get(`${p.pid}/100`).length, 100);
+});
