@@ -17,7 +17,7 @@
 #define TYPES_MAX 64          /* in one request */
 #define FROZEN_NS 1000000000u /* the first wait for a trace of others; it doubles */
 #define FROZEN_MOST_NS (32 * (uint64_t)FROZEN_NS)
-#define REMEMBERED_NS (60 * UINT64_C(1000000000)) /* for long: not again and again */
+#define REMEMBERED_NS (10 * UINT64_C(1000000000)) /* for long: not again and again */
 
 static struct tp_type_spec spec_of(const struct tp_type *t)
 {
