@@ -87,8 +87,6 @@ int tp_agent_new(struct tp_settings *settings, struct tp_agent **out,
     draw_id(a->own_id);
     a->settings = *settings;
     memset(settings, 0, sizeof(*settings));
-    for (int i = 0; i < 256; i++)
-        a->local_ids[i] = (unsigned char)i;
     for (int i = 0; i < TP_LINK_CHANNELS; i++)
         tp_backoff_init(&a->backoff[i], seed_of(a, i));
     tp_backoff_init(&a->forgotten, seed_of(a, TP_LINK_CHANNELS));
@@ -229,6 +227,7 @@ static void publish(struct tp_agent *a)
     s.dropped_refused = sum(t->dropped[TP_DROP_MALFORMED]);
     s.is_registered = a->id[0] != '\0';
     s.is_recording = a->part.state == TP_PART_RECORDING;
+    s.types_refused = a->n_types_refused;
     a->has_news = false;
     pthread_mutex_lock(&a->lock);
     *a->stats = s;

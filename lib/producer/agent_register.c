@@ -7,6 +7,7 @@
  * now and then, since we may have no part in it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "core/registry.h"
@@ -94,10 +95,23 @@ void tp_agent_forget(struct tp_agent *a, uint64_t now_ns)
     a->wire_age = TP_WIRE_NOW; /* it may be a newer service that knows nothing of us */
     a->is_plain_service = false;
     a->n_types_known = 0;
+    a->n_types_refused = 0;
     a->types_retry_ns = a->types_wait_ns = 0;
+    memset(a->local_ids, 0, sizeof(a->local_ids));
 }
 
-/* The service's ids of the types that were asked for. */
+/* From now on an id of the service, which may have given that of our type to another
+ * one, is our type. The trace at hand may ask for it,
+ * since another process registered it, or since we hear late that we did. */
+static void take_type(struct tp_agent *a, unsigned service_id, unsigned id)
+{
+    a->local_ids[service_id] = (unsigned char)id;
+    if (tp_typeset_has(&a->asked, service_id))
+        tp_recorder_add_type(a->recorder, id);
+}
+
+/* The service's ids of the types that were asked for. One that took them and does not
+ * say under which ids has them under those of the RFC's function, as we do. */
 static void take_types(struct tp_agent *a, struct tp_str body)
 {
     const struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
@@ -106,11 +120,13 @@ static void take_types(struct tp_agent *a, struct tp_str body)
 
     a->types_wait_ns = 0;
     tp_registry_entries(tp_recorder_registry(a->recorder), types);
-    if (tp_wire_read_types(body, a->n_types_asked, ids, &err) != TP_OK)
+    if (tp_wire_read_types(body, a->n_types_asked, ids, &err) != TP_OK) {
         tp_agent_log(a, "%s", err.message);
-    else
         for (size_t i = 0; i < a->n_types_asked; i++)
-            a->local_ids[ids[i]] = (unsigned char)types[a->n_types_known + i]->id;
+            ids[i] = types[a->n_types_known + i]->id;
+    }
+    for (size_t i = 0; i < a->n_types_asked; i++)
+        take_type(a, ids[i], types[a->n_types_known + i]->id);
     a->n_types_known += a->n_types_asked;
     a->one_by_one = a->one_by_one &&
                     a->n_types_known <
@@ -132,6 +148,21 @@ static void tell_frozen(struct tp_agent *a)
         a->n_types_told = end;
 }
 
+/* The type that was asked for alone is never recorded. */
+static void give_up_type(struct tp_agent *a, const struct tp_link_reply *reply)
+{
+    const struct tp_type *types[TP_ACTIVITY_CUSTOM_COUNT];
+    struct tp_str problem = tp_wire_problem(reply->body);
+
+    tp_registry_entries(tp_recorder_registry(a->recorder), types);
+    tp_agent_log(a, "%s is not recorded: the service refused it: %.*s %.*s",
+                 types[a->n_types_known]->name, (int)problem.len, problem.ptr,
+                 (int)(reply->body.len > 300 ? 300 : reply->body.len), reply->body.ptr);
+    tp_recorder_remove_type(a->recorder, types[a->n_types_known]->id);
+    a->n_types_known++;
+    a->n_types_refused++;
+}
+
 static void take_types_refused(struct tp_agent *a, const struct tp_link_reply *reply,
                                uint64_t now_ns)
 {
@@ -149,10 +180,7 @@ static void take_types_refused(struct tp_agent *a, const struct tp_link_reply *r
         a->one_by_one = true;
         return;
     }
-    tp_agent_log(a, "the service refused a type: %.*s %.*s", (int)problem.len,
-                 problem.ptr, (int)(reply->body.len > 300 ? 300 : reply->body.len),
-                 reply->body.ptr);
-    a->n_types_known++;
+    give_up_type(a, reply);
 }
 
 static void take_producer(struct tp_agent *a, struct tp_str body, uint64_t now_ns)

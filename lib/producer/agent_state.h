@@ -58,9 +58,7 @@ struct tp_agent {
     struct tp_link *link;
     pthread_t thread;
     bool has_thread;
-    atomic_bool is_woken;
-    atomic_bool
-        is_forgotten; /* this is the child of a fork; the thread is the parent's */
+    atomic_bool is_woken, is_forgotten; /* in the child of a fork: it has no thread */
 
     /* Types and producer */
     char own_id[TP_ULID_BYTES];   /* that we ask for; "" = none */
@@ -73,11 +71,13 @@ struct tp_agent {
     bool one_by_one;              /* types: several at once were refused */
     uint64_t types_retry_ns;      /* a type was refused: not before */
     uint64_t types_wait_ns;       /* the last wait for that; 0 = none */
-    unsigned char local_ids[256]; /* by id of the service */
-    unsigned n_forgotten;         /* how often the service has forgotten us */
-    struct tp_backoff forgotten;  /* again and again */
-    bool is_anew;                 /* known again, and not told anything since */
-    uint64_t known_ns, again_ns;  /* registered last; not anew before */
+    unsigned n_types_refused;     /* of those known: the service did not take them */
+    unsigned char local_ids[256]; /* by custom id of the service; 0 = it has not said */
+    struct tp_typeset asked; /* ids of the service that the trace at hand is about */
+    unsigned n_forgotten;    /* how often the service has forgotten us */
+    struct tp_backoff forgotten; /* again and again */
+    bool is_anew;                /* known again, and not told anything since */
+    uint64_t known_ns, again_ns; /* registered last; not anew before */
 
     /* Channels */
     enum tp_agent_call call;

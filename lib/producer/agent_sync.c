@@ -7,9 +7,10 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <traceplane/record.h>
+#include <traceplane/traceplane.h>
 
 #include "base/err.h"
+#include "core/registry.h"
 #include "producer/agent_state.h"
 
 #define WAIT_MS 28000           /* for how long the service may hold a poll */
@@ -173,6 +174,17 @@ void tp_agent_sync(struct tp_agent *a, uint64_t now_ns)
         a->report_ns = now_ns + REPORT_NS;
 }
 
+/* Ours for an id of the service, or TP_TYPE_NONE. What none of our types has may be
+ * recorded by number, as by one who registered it with another client. */
+static unsigned local_type(const struct tp_agent *a, unsigned id)
+{
+    const struct tp_registry *registry = tp_recorder_registry(a->recorder);
+
+    if (id < TP_ACTIVITY_CUSTOM_BASE || a->local_ids[id] != 0)
+        return id < TP_ACTIVITY_CUSTOM_BASE ? id : a->local_ids[id];
+    return tp_registry_at(registry, id) == NULL ? id : TP_TYPE_NONE;
+}
+
 /* The ids of the service as ours. */
 static struct tp_typeset local_types(const struct tp_agent *a,
                                      const struct tp_typeset *types)
@@ -181,7 +193,8 @@ static struct tp_typeset local_types(const struct tp_agent *a,
 
     for (unsigned id = tp_typeset_next(types, 0); id < 256;
          id = tp_typeset_next(types, id + 1))
-        tp_typeset_add(&local, a->local_ids[id]);
+        if (local_type(a, id) != TP_TYPE_NONE)
+            tp_typeset_add(&local, local_type(a, id));
     return local;
 }
 
@@ -190,8 +203,10 @@ static void obey(struct tp_agent *a, const struct tp_order *order, uint64_t now_
     struct tp_typeset types = local_types(a, &order->types);
     bool is_new = tp_part_is_new(&a->part, order);
 
-    if (is_new)
+    if (is_new) {
         a->n_sent = 0;
+        a->asked = order->types;
+    }
     /* Both may take the batch away that is on its way. */
     if (is_new || order->kind == TP_ORDER_CANCEL)
         tp_agent_drop_post(a);

@@ -229,6 +229,43 @@ void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
 }
 
 /* Under control. */
+static void remove_type(struct tp_recorder *r, unsigned type)
+{
+    tp_typeset_remove(&r->types, type);
+    __atomic_store_n(&r->client.enabled[type], 0, __ATOMIC_RELAXED);
+}
+
+/* The agent hears of the type as soon as it is there, but adds it under control. */
+int tp_recorder_register(struct tp_recorder *r, const struct tp_type_spec *spec,
+                         struct tp_registration *out, struct tp_err *err)
+{
+    int rc;
+
+    tp_lock_take(&r->control);
+    rc = tp_registry_register(r->registry, spec, out, NULL, err);
+    if (rc == TP_OK && out->is_new)
+        remove_type(r, out->id);
+    tp_lock_give(&r->control);
+    return rc;
+}
+
+void tp_recorder_remove_type(struct tp_recorder *r, unsigned type)
+{
+    tp_lock_take(&r->control);
+    remove_type(r, type);
+    tp_lock_give(&r->control);
+}
+
+void tp_recorder_add_type(struct tp_recorder *r, unsigned type)
+{
+    tp_lock_take(&r->control);
+    tp_typeset_add(&r->types, type);
+    if (r->phase == TP_RECORDER_RECORDING)
+        enable(r, true);
+    tp_lock_give(&r->control);
+}
+
+/* Under control. */
 static void start(struct tp_recorder *r, uint64_t at_ns)
 {
     if (r->phase != TP_RECORDER_ARMED)

@@ -25,7 +25,9 @@ struct tp_agent;
 struct tp_client;
 struct tp_err;
 struct tp_recorder;
+struct tp_registration;
 struct tp_registry;
+struct tp_type_spec;
 
 /* Zero means the default, where one is named. */
 struct tp_recorder_opts {
@@ -74,6 +76,19 @@ struct tp_registry *tp_recorder_registry(struct tp_recorder *r);
  */
 void tp_recorder_arm(struct tp_recorder *r, const struct tp_typeset *types,
                      uint64_t min_duration_ns);
+
+/*
+ * Register a type, as tp_registry_register(). Where it is new, what was recorded under
+ * its id by number is not any more: whose that is at the service is yet to be said.
+ */
+int tp_recorder_register(struct tp_recorder *r, const struct tp_type_spec *spec,
+                         struct tp_registration *out, struct tp_err *err);
+
+/* Agent: record that type, too, from now on, in the trace that it was armed for. */
+void tp_recorder_add_type(struct tp_recorder *r, unsigned type);
+
+/* Agent: likewise, record it no more. */
+void tp_recorder_remove_type(struct tp_recorder *r, unsigned type);
 
 /*
  * Agent: record what begins at at_ns (tp_now()'s clock) or later. May be called a

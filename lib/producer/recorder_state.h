@@ -49,8 +49,8 @@ struct tp_recorder {
     uint64_t first_step, end_step, n_steps; /* under control: start and stop */
     uint64_t begin_step;                    /* likewise: on at the start */
 
-    struct tp_lock
-        control; /* guards phase, types, window, steps; a leaf but for wake */
+    /* Guards phase, types, window, steps. A leaf but for wake and the registry's. */
+    struct tp_lock control;
     enum tp_recorder_phase phase;
     struct tp_typeset types;
 

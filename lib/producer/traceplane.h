@@ -135,12 +135,11 @@ int tp_flush(struct tp_client *client, uint32_t timeout_ms, struct tp_err *err);
 enum tp_kind { TP_KIND_SLICE = 1, TP_KIND_INSTANT = 2, TP_KIND_COUNTER = 3 };
 
 /*
- * Register an activity type, or find it: the id is that of the RFC's function, so it is
- * the same in every process and known before the service is reached. Names are those
- * of POST /types. During a trace the service takes a new type up only afterwards: until
- * then it is not enabled, what is recorded of it counts as nothing, and `log` says so.
+ * Register an activity type, or find it as it is: the id is that of the RFC's function,
+ * the same everywhere. One that is new in a trace is not enabled before its end, one
+ * that the service refuses (another has the id there) never; `log` names both.
  *
- * plugin, type_name  1 to 63 of [A-Za-z0-9_-]; 1 to 127 printable characters.
+ * plugin, type_name  1 to 63 of [A-Za-z0-9_-]; 1 to 127 of printable ASCII, no comma.
  * unit  of a counter, such as "GB/s"; NULL: none.
  * type  set only on success; start from TP_TYPE_NONE, which is never recorded.
  *
@@ -182,6 +181,7 @@ struct tp_stats {
     bool is_recording;
     uint64_t dropped_after_stop; /* unsent when the trace or the client ended */
     uint64_t dropped_refused;    /* the service could not read their batch */
+    uint32_t types_refused; /* of those registered: the service did not take them */
 };
 
 /* Fill *stats, of which the caller gives the size: later fields are left alone, and

@@ -30,7 +30,7 @@ int tp_register_type(struct tp_client *client, const char *plugin,
     if ((unsigned)kind >= sizeof(kinds) / sizeof(*kinds))
         return tp_fail(err, TP_EINVAL, "there is no kind %d of types", (int)kind);
     spec.kind = kinds[kind];
-    rc = tp_registry_register(r->registry, &spec, &registration, NULL, err);
+    rc = tp_recorder_register(r, &spec, &registration, err);
     if (rc != TP_OK)
         return rc;
     *type = registration.id;

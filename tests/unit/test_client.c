@@ -382,6 +382,87 @@ static void test_a_type_that_is_refused_does_not_keep_the_others_out(void **stat
     rig_close(&rig);
 }
 
+static void await_refused(struct rig *rig, unsigned n)
+{
+    for (int ms = 0; ms < WAIT_MS && stats_of(rig).types_refused != n; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(stats_of(rig).types_refused, n);
+}
+
+/* Whose id it is there is asked for. */
+static void test_a_type_that_is_refused_is_not_recorded_for_its_rival(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("id-collision"));
+    rig_start(&rig);
+    await_refused(&rig, 1);
+    assert_false(tp_enabled(rig.client, rig.type));
+    record(&rig, 10);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    assert_int_equal(stats_of(&rig).emitted, 0);
+    rig_close(&rig);
+}
+
+static void test_a_type_with_another_id_there_is_not_recorded_for_its_own(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, "{\"types\":[{\"id\":155}]}");
+    rig_start(&rig);
+    assert_false(tp_enabled(rig.client, rig.type));
+    rig_close(&rig);
+}
+
+/* One that is registered when its id is recorded by number, for its rival. */
+static void test_a_type_that_is_refused_during_a_trace_is_not_recorded(void **state)
+{
+    struct rig rig;
+    unsigned late = TP_TYPE_NONE;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, NULL);
+    fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("id-collision"));
+    rig_start(&rig);
+    fake_service_await(&rig.service, FAKE_TYPES, 1);
+    assert_true(tp_enabled(rig.client, 137));
+    assert_int_equal(tp_register_type(rig.client, "demo", "YJ", TP_KIND_SLICE, NULL,
+                                      &late, NULL),
+                     TP_OK);
+    assert_int_equal(late, 137);
+    assert_false(tp_enabled(rig.client, late));
+    await_refused(&rig, 1);
+    assert_false(tp_enabled(rig.client, late));
+    rig_close(&rig);
+}
+
+/* As one that another process has registered. */
+static void test_a_type_that_the_trace_asks_for_already_is_recorded_late(void **state)
+{
+    struct rig rig;
+    unsigned late = TP_TYPE_NONE;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, NULL);
+    fake_service_answer(&rig.service, FAKE_TYPES, 200, "{\"types\":[{\"id\":51}]}");
+    rig_start(&rig);
+    fake_service_await(&rig.service, FAKE_TYPES, 1);
+    assert_int_equal(tp_register_type(rig.client, "demo", "B", TP_KIND_SLICE, NULL,
+                                      &late, NULL),
+                     TP_OK);
+    for (int ms = 0; ms < WAIT_MS && !tp_enabled(rig.client, late); ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(tp_enabled(rig.client, late));
+    assert_int_equal(stats_of(&rig).types_refused, 0);
+    rig_close(&rig);
+}
+
 /* It is on stderr when the log is on, once for each type. */
 static void test_a_type_that_waits_for_the_end_of_a_trace_is_told_once(void **state)
 {
@@ -605,6 +686,10 @@ int main(void)
         cmocka_unit_test(test_a_trace_that_is_forgotten_too_is_not_recorded_for_ever),
         cmocka_unit_test(test_a_stop_shows_in_the_stats_at_once),
         cmocka_unit_test(test_a_type_that_is_refused_does_not_keep_the_others_out),
+        cmocka_unit_test(test_a_type_that_is_refused_is_not_recorded_for_its_rival),
+        cmocka_unit_test(test_a_type_with_another_id_there_is_not_recorded_for_its_own),
+        cmocka_unit_test(test_a_type_that_is_refused_during_a_trace_is_not_recorded),
+        cmocka_unit_test(test_a_type_that_the_trace_asks_for_already_is_recorded_late),
         cmocka_unit_test(test_a_type_that_waits_for_the_end_of_a_trace_is_told_once),
         cmocka_unit_test(test_closing_is_bounded_when_the_service_takes_nothing),
         cmocka_unit_test(test_in_a_child_clients_of_before_are_dead_and_harmless),

@@ -140,6 +140,7 @@ class _Stats(ctypes.Structure):
         ("is_recording", ctypes.c_bool),
         ("dropped_after_stop", ctypes.c_uint64),
         ("dropped_refused", ctypes.c_uint64),
+        ("types_refused", ctypes.c_uint32),
     ]
 
 
