@@ -302,16 +302,24 @@ static void load_memory(struct load *l)
         fail(l, tp_fail(&l->last, TP_EINVAL,
                         PREFIX "RING_BYTES is %zu, which is no power of two",
                         s->ring_bytes));
+    else if (s->ring_bytes > s->rings_bytes_max)
+        fail(l, tp_fail(&l->last, TP_EINVAL,
+                        PREFIX "RING_BYTES is %zu, which is over " PREFIX
+                               "RINGS_BYTES_MAX, %zu",
+                        s->ring_bytes, s->rings_bytes_max));
 }
 
-static void load_behaviour(struct load *l)
+/* One is for when a thread's ring is full, the other for which clock times are by. */
+static void load_choices(struct load *l)
 {
-    const struct bounds block = {0, BLOCK_US_MAX, BLOCK_US, false};
-    const struct bounds flush = {0, FLUSH_MS_MAX, FLUSH_MS, false};
-    const struct bounds late = {0, LATE_MS_MAX, 0, false};
     struct tp_settings *s = l->s;
+    const char *clock = variable(l, "CLOCK");
     const char *text = NULL;
 
+    if (l->given.when_full != TP_FULL_DROP && l->given.when_full != TP_FULL_BLOCK)
+        fail(l, tp_fail(&l->last, TP_EINVAL,
+                        "when_full is %d, neither TP_FULL_DROP nor TP_FULL_BLOCK",
+                        (int)l->given.when_full));
     s->blocks_when_full = l->given.when_full == TP_FULL_BLOCK;
     if (!s->blocks_when_full)
         text = variable(l, "WHEN_FULL");
@@ -320,6 +328,18 @@ static void load_behaviour(struct load *l)
     else if (text != NULL && strcmp(text, "drop") != 0)
         fail(l, tp_fail(&l->last, TP_EINVAL,
                         PREFIX "WHEN_FULL is neither drop nor block: %.64s", text));
+    if (clock != NULL && strcmp(clock, "monotonic") != 0) /* ticks.c reads it */
+        fail(l, tp_fail(&l->last, TP_EINVAL, PREFIX "CLOCK is not monotonic: %.64s",
+                        clock));
+}
+
+static void load_behaviour(struct load *l)
+{
+    const struct bounds block = {0, BLOCK_US_MAX, BLOCK_US, false};
+    const struct bounds flush = {0, FLUSH_MS_MAX, FLUSH_MS, false};
+    const struct bounds late = {0, LATE_MS_MAX, 0, false};
+    struct tp_settings *s = l->s;
+
     s->block_ns = load_number(l, l->given.block_us, "BLOCK_US", block) * 1000;
     s->flush_ms = load_number(l, l->given.flush_ms, "FLUSH_MS", flush);
     s->late_ms = load_number(l, l->given.late_ms, "LATE_MS", late);
@@ -358,6 +378,7 @@ int tp_settings_load(const struct tp_options *options, tp_variable_fn get, void 
     load_text(&l, &s.backend, l.given.backend, "BACKEND", LABEL_MAX_BYTES);
     load_text(&l, &s.device, l.given.device, "DEVICE", LABEL_MAX_BYTES);
     load_memory(&l);
+    load_choices(&l);
     load_behaviour(&l);
     if (l.rc != TP_OK) {
         tp_settings_fini(&s);

@@ -171,7 +171,10 @@ static void test_a_wrong_value_is_refused_by_name(void **state)
         {"TRACEPLANE_RING_BYTES=1X", "RING_BYTES"},
         {"TRACEPLANE_RING_BYTES=99999999999999999999", "RING_BYTES"},
         {"TRACEPLANE_BACKLOG_BYTES=1", "BACKLOG_BYTES"},
+        {"TRACEPLANE_RING_BYTES=1G", "RINGS_BYTES_MAX"},
+        {"TRACEPLANE_RINGS_BYTES_MAX=512K", "RINGS_BYTES_MAX"},
         {"TRACEPLANE_WHEN_FULL=explode", "WHEN_FULL"},
+        {"TRACEPLANE_CLOCK=wall", "CLOCK is not monotonic: wall"},
         {"TRACEPLANE_FLUSH_MS=60001", "FLUSH_MS"},
         {"TRACEPLANE_LATE_MS=5001", "LATE_MS"},
         {"TRACEPLANE_OFF=maybe", "OFF"},
@@ -187,6 +190,22 @@ static void test_a_wrong_value_is_refused_by_name(void **state)
             strstr(err.message, rows[i][1]) == NULL)
             fail_msg("%s: %s", rows[i][0], err.message);
     }
+}
+
+static void test_a_wrong_choice_of_the_caller_is_refused_by_name(void **state)
+{
+    struct tp_options given = {.options_bytes = sizeof(given),
+                               .when_full = (enum tp_when_full)7};
+    const char *environment[] = {"TRACEPLANE_CLOCK=monotonic", NULL};
+    struct tp_settings s;
+    struct tp_err err = {0};
+
+    (void)state;
+    assert_int_equal(load(&given, environment, &s, &err), TP_EINVAL);
+    assert_non_null(strstr(err.message, "when_full is 7"));
+    given.when_full = TP_FULL_DROP;
+    assert_int_equal(load(&given, environment, &s, &err), TP_OK);
+    tp_settings_fini(&s);
 }
 
 static void test_a_rank_is_below_the_size_of_its_world(void **state)
@@ -239,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_a_shorter_struct_gives_what_it_has),
         cmocka_unit_test(test_a_struct_without_its_size_is_of_the_first_version),
         cmocka_unit_test(test_a_wrong_value_is_refused_by_name),
+        cmocka_unit_test(test_a_wrong_choice_of_the_caller_is_refused_by_name),
         cmocka_unit_test(test_a_rank_is_below_the_size_of_its_world),
         cmocka_unit_test(test_load_survives_every_allocation_failure),
     };
