@@ -1,7 +1,7 @@
 // What `make install` puts down is all that a program needs: in C and C++, shared and static.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test from 'node:test';
@@ -77,4 +77,20 @@ test('programs build and run with nothing but what is installed', { skip: !isPla
   assert.equal(visible.length, exported.length, 'the static library shows no more than the shared one');
   assert.deepEqual(run('find', 'usr/include', '-name', '*.h').trim().split('\n').sort(),
     ['macros', 'record', 'traceplane'].map((name) => `usr/include/traceplane/${name}.h`));
+});
+
+test('what docs/producers.md says builds a program that starts, and a plugin that shows nothing of the library', { skip: !isPlain && 'not the plain build' }, (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'install-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const { LD_LIBRARY_PATH, ...env } = { ...process.env, HOME: dir };
+  const text = readFileSync(join(root, 'docs/producers.md'), 'utf8').replaceAll('\\\n', ' ');
+  const lines = text.match(/^ {4}(make install|export|cc) .*$/gm).map((line) => line.trim().replace('make install', 'make -s -C "$ROOT" install'));
+  assert.equal(lines.length, 4, lines.join('\n'));
+  writeFileSync(join(dir, 'program.c'), program);
+  writeFileSync(join(dir, 'plugin.c'), `${program.replace('int main(', 'int plugin(')}`);
+  const script = [...lines.slice(0, 3), './a.out', lines[3], 'nm -D --defined-only a.out'].join(' &&\n');
+  const said = execFileSync('sh', ['-c', script], { cwd: dir, encoding: 'utf8', env: { ...env, ROOT: root }, stdio: ['ignore', 'pipe', 'inherit'] });
+  assert.match(said, /^\d+ \d+\.\d+\.\d+$/m);
+  assert.match(said, / T plugin$/m);
+  assert.doesNotMatch(said, / tp_/);
 });
