@@ -170,7 +170,7 @@ const char *tp_version(void);
  * emitted = sent + waiting + filtered + all dropped. The counts are as of when the
  * agent looked last; whether it is recording is as of now. */
 struct tp_stats {
-    uint64_t emitted;           /* by all threads, as counted by now; names of threads, too */
+    uint64_t emitted;           /* recorded by now; the names of threads count, too */
     uint64_t sent;              /* taken by the service */
     uint64_t waiting;           /* in the backlog */
     uint64_t filtered;          /* too short, or by tp_complete() of another time */
