@@ -37,7 +37,8 @@ static inline int tp_enabled(const struct tp_client *client, unsigned type)
  * The number of a text, for names and keys: the same in all clients of the process, for
  * as long as it lives. Looks the text up under a lock, so keep the number.
  *
- * text  NUL-terminated UTF-8; copied. NULL is "".
+ * text  NUL-terminated UTF-8; copied. NULL is "". One of over 1023 bytes is cut: it
+ * ends in "..." and 16 digits that are of the whole, so no two become one.
  *
  * Returns 0, which is written as "", when 1,048,575 texts or 64 MiB of them are there.
  */
@@ -52,8 +53,9 @@ enum tp_field_kind {
     TP_FIELD_INT,    /* i */
     TP_FIELD_DOUBLE, /* d; NaN and infinities become text */
     TP_FIELD_BOOL,   /* i, 0 or not */
-    TP_FIELD_TEXT,   /* s; the bytes must live and stay as they are until exit */
-    TP_FIELD_COPY    /* s; the bytes are copied, up to 1023 */
+    TP_FIELD_TEXT,   /* s; the bytes must live and stay as they are until exit;
+                         of more than 4095 the rest is left out */
+    TP_FIELD_COPY    /* s; the bytes are copied, up to 1023; the rest is left out */
 };
 
 /* An argument of an event. Plain data. */

@@ -14,7 +14,7 @@
 
 #define TP_TEXTS_MAX ((1u << 20) - 1)
 #define TP_TEXTS_BYTES_MAX ((size_t)64 << 20)
-#define TP_TEXT_BYTES_MAX 1023u /* longer texts are cut between characters */
+#define TP_TEXT_BYTES_MAX 1023u /* longer texts are cut, and marked */
 
 /* The text of a number; "" for 0 and for numbers that were never given. It lives for
  * ever. */

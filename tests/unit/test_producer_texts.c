@@ -13,6 +13,7 @@
 
 #include <traceplane/traceplane.h>
 
+#include "base/utf8.h"
 #include "producer/device_tracks.h"
 #include "producer/texts.h"
 #include "support/fault.h"
@@ -57,8 +58,36 @@ static void test_invalid_and_long_texts_are_made_valid(void **state)
     expect(tp_intern("a\xff z"), "a\xef\xbf\xbd z");
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    memcpy(text + TP_TEXT_BYTES_MAX - 1, "\xc3\xa9", 2); /* is not cut in two */
+    memcpy(text + TP_TEXT_BYTES_MAX - 20, "\xc3\xa9", 2); /* is not cut in two */
     assert_int_equal(tp_texts_get(tp_intern(text)).len, TP_TEXT_BYTES_MAX - 1);
+}
+
+/* Names of kernels that are instances of one template. */
+static void test_long_texts_that_begin_alike_stay_apart(void **state)
+{
+    static const char *const begins[] = {"a", "\xff"}; /* one grows when repaired */
+    char text[2000];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t one, other;
+        struct tp_str s;
+
+        memset(text, begins[i][0], sizeof(text));
+        snprintf(text + 1500, sizeof(text) - 1500, "<float>");
+        one = tp_intern(text);
+        assert_int_equal(tp_intern(text), one);
+        snprintf(text + 1500, sizeof(text) - 1500, "<double>");
+        other = tp_intern(text);
+        assert_int_not_equal(one, other);
+        s = tp_texts_get(other);
+        assert_in_range(s.len, TP_TEXT_BYTES_MAX - 3, TP_TEXT_BYTES_MAX);
+        assert_true(tp_utf8_is_valid(s.ptr, s.len));
+        assert_memory_equal(s.ptr + s.len - 19, "...", 3);
+    }
+    memset(text, 'a', sizeof(text));
+    text[TP_TEXT_BYTES_MAX] = '\0';
+    expect(tp_intern(text), text); /* as long as may be: as it is */
 }
 
 static void test_a_text_without_memory_is_number_0(void **state)
@@ -121,6 +150,7 @@ int main(void)
         cmocka_unit_test(test_equal_texts_have_one_number),
         cmocka_unit_test(test_numbers_that_were_not_given_are_empty),
         cmocka_unit_test(test_invalid_and_long_texts_are_made_valid),
+        cmocka_unit_test(test_long_texts_that_begin_alike_stay_apart),
         cmocka_unit_test(test_a_text_without_memory_is_number_0),
         cmocka_unit_test(test_device_tracks_have_one_number_each),
         cmocka_unit_test(test_device_tracks_end_at_their_limit),
