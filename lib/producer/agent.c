@@ -287,7 +287,7 @@ static uint64_t next_due(const struct tp_agent *a, uint64_t now_ns)
     for (int i = 0; i < TP_LINK_CHANNELS; i++)
         if (is_waiting(a, (enum tp_link_channel)i, now_ns))
             due = least(due, a->retry_ns[i]);
-    if (tp_part_is_draining(&a->part) &&
+    if (tp_part_is_on(&a->part) &&
         (tp_link_is_busy(a->link, TP_LINK_POLL) || !tp_agent_may_poll(a)) &&
         !tp_link_is_busy(a->link, TP_LINK_REPORT) &&
         !is_waiting(a, TP_LINK_REPORT, now_ns))

@@ -28,16 +28,8 @@
 /* Whether there are counts that the service may not know. */
 static bool has_counts(const struct tp_agent *a)
 {
-    switch (a->part.state) {
-    case TP_PART_STARTING:
-    case TP_PART_RECORDING:
-    case TP_PART_FLUSHING:
-        return true;
-    case TP_PART_DONE:
-        return a->part.n_acks > 0 || a->has_counts_due;
-    default:
-        return false;
-    }
+    return tp_part_is_on(&a->part) ||
+           (a->part.state == TP_PART_DONE && (a->part.n_acks > 0 || a->has_counts_due));
 }
 
 /* What goes into a sync: all that is new. */
@@ -128,7 +120,7 @@ static bool is_report_due(const struct tp_agent *a, uint64_t now_ns)
     return a->n_exchanges > 0 || a->has_counts_due ||
            (has_acks(a) && !tp_part_starts_soon(&a->part, now_ns)) ||
            tp_part_has_step_news(&a->part) ||
-           (tp_part_is_draining(&a->part) && now_ns >= a->report_ns);
+           (tp_part_is_on(&a->part) && now_ns >= a->report_ns);
 }
 
 static bool is_idle(const struct tp_agent *a, enum tp_link_channel channel,

@@ -318,6 +318,12 @@ uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns)
     return p->late_end_ns != 0 ? p->late_end_ns : UINT64_MAX;
 }
 
+bool tp_part_is_on(const struct tp_part *p)
+{
+    return p->state == TP_PART_STARTING || p->state == TP_PART_RECORDING ||
+           p->state == TP_PART_FLUSHING;
+}
+
 bool tp_part_is_draining(const struct tp_part *p)
 {
     return p->is_started &&

@@ -99,6 +99,10 @@ uint64_t tp_part_advance(struct tp_part *p, uint64_t now_ns);
 /* Whether the rings are to be drained from time to time. */
 bool tp_part_is_draining(const struct tp_part *p);
 
+/* Whether it takes part in a trace that has started, until all is sent and it was told
+ * to stop. */
+bool tp_part_is_on(const struct tp_part *p);
+
 /*
  * Take what is in the rings into the backlog; what has no room there is counted as
  * dropped (backlog-full).

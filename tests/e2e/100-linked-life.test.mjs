@@ -104,3 +104,21 @@ test('ranks that run apart record the same steps', async (t) => {
   const found = numbersOf(await server.downloadChrome(trace.id));
   for (const p of ranks) assert.deepEqual(found.get(`${p.pid}/100`), [30, 31, 32, 33, 34], `rank ${ranks.indexOf(p)}`);
 });
+
+test('one that has done its steps is not taken for lost while another is far behind', async (t) => {
+  const server = await serve(t);
+  const [ahead, behind] = await Promise.all([0, 1].map((rank) => startLinked(t, server, { rank, args: ['--threads', '0'] })));
+  for (const p of [ahead, behind]) await p.tell('step 1');
+  const trace = await server.createTrace({ start: { step: 3 }, stop: { steps: 2 } });
+  const states = async () => (await server.get(`/traces/${trace.id}`)).json().matched.map((m) => m.state);
+  for (let i = 0; i < 500 && (await states()).some((s) => s !== 'armed'); i++) await new Promise((r) => setTimeout(r, 20));
+  await ahead.tell('step 6');
+  await behind.tell('step 2');
+  await new Promise((r) => setTimeout(r, 13000)); // its heartbeat is 10 s
+  assert.deepEqual(await states(), ['recording', 'recording']);
+  await behind.tell('step 4');
+  const end = await server.waitFinal(trace.id);
+  assert.equal(end.outcome, 'complete', end.reason);
+  const found = numbersOf(await server.downloadChrome(trace.id));
+  for (const p of [ahead, behind]) assert.deepEqual(found.get(`${p.pid}/100`), [3, 4]);
+});
