@@ -14,8 +14,12 @@
 #include "server/app.h"
 
 #define EXIT_USAGE 2
+#define FILES_KEPT 1024 /* for logs, store and downloads; a quarter of all at most */
 
 /* Each connection is a descriptor; the usual soft limit of 1024 is for select(2). */
+#define FILES_KEPT \
+    1024 /* of the descriptors, a quarter at most: logs, store, downloads */
+
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -25,6 +29,36 @@ static void raise_file_limit(void)
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
         return; /* it goes on with fewer connections */
+}
+
+/* Some descriptors are not for connections: without one for the next it is not even
+ * answered that there are too many. Returns how many connections were asked for when
+ * they are fewer now, else 0. */
+static uint64_t fit_connections(struct tp_limits *limits)
+{
+    uint64_t asked = limits->connections;
+    struct rlimit limit;
+    uint64_t kept;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0;
+    kept = limit.rlim_cur / 4 < FILES_KEPT ? limit.rlim_cur / 4 : FILES_KEPT;
+    if (limit.rlim_cur - kept >= asked)
+        return 0;
+    limits->connections = limit.rlim_cur - kept;
+    return asked;
+}
+
+static void tell_connections(struct tp_app *app, uint64_t asked)
+{
+    char from[24], to[24];
+
+    snprintf(from, sizeof(from), "%llu", (unsigned long long)asked);
+    snprintf(to, sizeof(to), "%llu",
+             (unsigned long long)app->config->limits.connections);
+    tp_log(&app->log, TP_LOG_WARNING, "few-descriptors", "max_connections", from,
+           "connections", to, "why",
+           "the hard limit of open files (ulimit -n) allows no more", NULL);
 }
 
 static void block_signals(sigset_t *set)
@@ -37,11 +71,12 @@ static void block_signals(sigset_t *set)
     signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is a full disk: 507, not death */
 }
 
-static int run(const struct tp_config *config)
+static int run(struct tp_config *config)
 {
     struct tp_app *app = calloc(1, sizeof(*app)); /* large: the metrics are in it */
     struct tp_err err = {0};
     sigset_t set;
+    uint64_t asked;
     int rc;
     int sig;
 
@@ -51,6 +86,7 @@ static int run(const struct tp_config *config)
     }
     block_signals(&set);
     raise_file_limit();
+    asked = fit_connections(&config->limits);
     rc = tp_app_start(app, config, &err);
     if (rc != TP_OK) {
         fprintf(stderr, "traceplaned: %s\n", err.message);
@@ -58,6 +94,8 @@ static int run(const struct tp_config *config)
         free(app);
         return EXIT_FAILURE;
     }
+    if (asked != 0)
+        tell_connections(app, asked);
     sigwait(&set, &sig);
     tp_log(&app->log, TP_LOG_INFO, "stopping", "signal",
            sig == SIGTERM ? "TERM" : "INT", NULL);

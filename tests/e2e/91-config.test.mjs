@@ -115,3 +115,21 @@ test('SIGINT ends it as SIGTERM does', async () => {
   assert.deepEqual(await server.exited, { code: 0, signal: null });
   fs.rmSync(server.dataDir, { recursive: true });
 });
+
+test('with few descriptors there are fewer connections, the log says so, and all are answered', async (t) => {
+  const server = await serve(t, { through: ['sh', '-c', 'ulimit -n 256 && exec "$0" "$@"'] });
+  const sockets = [];
+  t.after(() => sockets.forEach((s) => s.destroy()));
+  const statuses = { 200: 0, 503: 0 };
+  for (let i = 0; i < 300; i++) {
+    const socket = net.connect(server.port, '127.0.0.1');
+    sockets.push(socket);
+    socket.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\n\r\n`);
+    const answer = await new Promise((resolve, reject) => {
+      socket.once('data', resolve).once('error', reject).setTimeout(60000, () => reject(new Error(`connection ${i} is not answered`)));
+    });
+    statuses[/^HTTP\/1.1 (\d+)/.exec(answer)[1]]++;
+  }
+  assert.ok(statuses[200] > 100 && statuses[200] <= 192 && statuses[200] + statuses[503] === 300, JSON.stringify(statuses));
+  assert.match(server.log, /level=warning event=few-descriptors max_connections=4096 connections=192 /);
+});
