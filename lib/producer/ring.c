@@ -236,8 +236,8 @@ static struct tp_ring *find_mine(struct tp_ring_owner *owner)
     for (struct tp_ring *g = mine; g != NULL; g = g->next_of_thread) {
         if (g->recorder_id == owner->recorder_id)
             return g;
-        if (g->recorder_id == 0 && ring_bytes(g) == owner->ring_bytes &&
-            use_again(owner, g))
+        if (spare == NULL && g->recorder_id == 0 &&
+            ring_bytes(g) == owner->ring_bytes && use_again(owner, g))
             spare = g;
     }
     if (spare != NULL)

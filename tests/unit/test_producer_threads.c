@@ -298,6 +298,29 @@ static void *record_much(void *arg)
     return NULL;
 }
 
+static void test_of_several_rings_that_a_thread_has_left_it_uses_one(void **state)
+{
+    struct tp_recorder_opts opts = {.ring_bytes = RING_BYTES};
+    struct recorder_rig other = {0};
+    size_t n_rings;
+
+    (void)state;
+    make(0);
+    recorder_rig_init(&other, &opts);
+    recorder_rig_start(&rig);
+    recorder_rig_start(&other);
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    TP_INSTANT(other.client, other.kernel, "x");
+    recorder_rig_fini(&other);
+    recorder_rig_fini(&rig);
+    assert_int_equal(tp_rings_bytes(&n_rings), 0);
+    make(0);
+    recorder_rig_start(&rig);
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    assert_int_equal(tp_rings_bytes(&n_rings), RING_BYTES);
+    recorder_rig_fini(&rig);
+}
+
 static void test_threads_that_may_block_lose_nothing_to_a_steady_drain(void **state)
 {
     pthread_t threads[LASTING];
@@ -422,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_clients_in_turns_need_no_lock),
         cmocka_unit_test(test_threads_over_the_limit_are_counted_as_dropped),
         cmocka_unit_test(test_free_rings_of_one_client_make_room_for_another),
+        cmocka_unit_test(test_of_several_rings_that_a_thread_has_left_it_uses_one),
         cmocka_unit_test(test_threads_that_may_block_lose_nothing_to_a_steady_drain),
         cmocka_unit_test(test_traces_come_and_go_while_threads_record),
         cmocka_unit_test(test_a_fork_leaves_the_parent_alone_and_the_child_silent),
