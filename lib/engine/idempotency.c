@@ -5,28 +5,20 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/fnv.h"
 #include "engine/objects.h"
 #include "engine/problem.h"
 #include "store/store.h"
 
 #define SWEEP_NS UINT64_C(60000000000)
 
-/* FNV-1a from two different starts. It guards against mistakes, not against a client
- * that wants to fool itself. */
-static uint64_t hash(struct tp_str s, uint64_t start)
-{
-    uint64_t h = start;
-
-    for (size_t i = 0; i < s.len; i++)
-        h = (h ^ (unsigned char)s.ptr[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
+/* From two different starts. It guards against mistakes, not against a client that
+ * wants to fool itself. */
 void tp_key_fingerprint(struct tp_str body, char *out)
 {
     snprintf(out, TP_FINGERPRINT_BYTES, "%016" PRIx64 "%016" PRIx64 "-%zu",
-             hash(body, UINT64_C(0xcbf29ce484222325)),
-             hash(body, UINT64_C(0x9ae16a3b2f90404f)), body.len);
+             tp_fnv(body.ptr, body.len, TP_FNV_START),
+             tp_fnv(body.ptr, body.len, UINT64_C(0x9ae16a3b2f90404f)), body.len);
 }
 
 /* How long a key counts. */

@@ -7,6 +7,7 @@
 #include <traceplane/record.h>
 
 #include "base/buf.h"
+#include "base/fnv.h"
 #include "base/utf8.h"
 #include "trace/intern.h"
 
@@ -15,16 +16,6 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards table */
 static struct tp_intern table = {.n_max = TP_TEXTS_MAX,
                                  .bytes_max = TP_TEXTS_BYTES_MAX};
-
-/* FNV-1a, 64 bits. */
-static uint64_t hash(struct tp_str text)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < text.len; i++)
-        h = (h ^ (unsigned char)text.ptr[i]) * UINT64_C(1099511628211);
-    return h;
-}
 
 /* The beginning of a text with the mark of the whole behind it; two that begin alike,
  * as kernels of one template do, stay two. */
@@ -35,7 +26,7 @@ static struct tp_str mark(struct tp_str text, struct tp_str whole,
 
     memcpy(out, head.ptr, head.len);
     snprintf(out + head.len, MARK_BYTES + 1, "...%016llx",
-             (unsigned long long)hash(whole));
+             (unsigned long long)tp_fnv(whole.ptr, whole.len, TP_FNV_START));
     return (struct tp_str){out, head.len + MARK_BYTES};
 }
 

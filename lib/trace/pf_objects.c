@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/fnv.h"
 #include "trace/pf_writer.h"
 
 #define HASH_BITS 40 /* and two for the kind: six bytes as a varint */
@@ -50,10 +51,8 @@ void tp_pf_objects_reset(struct tp_pf_objects *o)
 /* FNV-1a with a final mix: any hash will do that is the same in every process. */
 static uint64_t stable_hash(const char *p, size_t n, uint64_t seed)
 {
-    uint64_t h = 0xcbf29ce484222325ULL ^ seed;
+    uint64_t h = tp_fnv(p, n, TP_FNV_START ^ seed);
 
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) * 0x100000001b3ULL;
     h ^= h >> 32;
     h *= 0xd6e8feb86659fd93ULL;
     return h ^ (h >> 32);
