@@ -300,23 +300,21 @@ int tp_life_end(struct tp_trace *t, enum tp_session_state to, const char *cause,
 
 enum tp_drop_cause tp_life_lost_cause(const struct tp_member *m)
 {
-    const struct tp_trace *t = m->trace;
+    const struct tp_stream *s = tp_member_stream(m);
 
-    return m->stream_no != 0 && m->stream_no <= t->n_streams &&
-                   tp_refusals_are_of_storage(t->streams[m->stream_no - 1])
-               ? TP_DROP_STORAGE_FAILED
-               : TP_DROP_LOST;
+    return s != NULL && tp_refusals_are_of_storage(s) ? TP_DROP_STORAGE_FAILED
+                                                      : TP_DROP_LOST;
 }
 
 static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
                        struct tp_counts *out)
 {
+    const struct tp_stream *s = tp_member_stream(m);
     const struct tp_counts *r = &m->reported;
     struct tp_counts more = {.filtered = r->filtered};
-    uint64_t told = tp_counts_dropped(r) + r->filtered, posted = 0, lost = 0;
+    uint64_t told = tp_counts_dropped(r) + r->filtered, lost = 0,
+             posted = s == NULL ? 0 : s->counts.emitted;
 
-    if (m->stream_no != 0 && m->stream_no <= t->n_streams)
-        posted = t->streams[m->stream_no - 1]->counts.emitted;
     /* While it records, what was not posted yet is on its way and not lost. */
     if ((m->state == TP_MEMBER_DONE || !tp_trace_is_active(t)) && r->emitted > told &&
         r->emitted - told > posted)
@@ -329,12 +327,12 @@ static void add_unsent(const struct tp_trace *t, const struct tp_member *m,
 
 void tp_life_member_counts(const struct tp_member *m, struct tp_counts *out)
 {
-    const struct tp_trace *t = m->trace;
+    const struct tp_stream *s = tp_member_stream(m);
 
     memset(out, 0, sizeof(*out));
-    if (m->stream_no != 0 && m->stream_no <= t->n_streams)
-        *out = t->streams[m->stream_no - 1]->counts;
-    add_unsent(t, m, out);
+    if (s != NULL)
+        *out = s->counts;
+    add_unsent(m->trace, m, out);
 }
 
 void tp_life_totals(const struct tp_trace *t, struct tp_counts *out)

@@ -163,8 +163,8 @@ static void view_spec(const struct tp_spec *s, struct tp_trace_view *v)
  * */
 static const char *shown_state(const struct tp_trace *t, const struct tp_member *m)
 {
-    bool has_posted = m->stream_no != 0 && m->stream_no <= t->n_streams &&
-                      t->streams[m->stream_no - 1]->batches > 0;
+    const struct tp_stream *s = tp_member_stream(m);
+    bool has_posted = s != NULL && s->batches > 0;
 
     if (m->state != TP_MEMBER_WAITING || !has_posted)
         return tp_member_state_name(m->state);
@@ -179,14 +179,14 @@ static struct tp_waiting_view view_waiting(const struct tp_waiting *sum,
                                     tp_pool_text(pool, sum->why)};
 }
 
-/* What waits of a stream, by number; 0 = none. */
-static struct tp_waiting_view view_stream_waiting(const struct tp_trace *t, uint32_t no,
+/* What waits of a stream; NULL: nothing. */
+static struct tp_waiting_view view_stream_waiting(const struct tp_stream *s,
                                                   struct tp_pool *pool)
 {
     struct tp_waiting sum = {0};
 
-    if (no != 0 && no <= t->n_streams)
-        tp_refusals_sum(t->streams[no - 1], &sum);
+    if (s != NULL)
+        tp_refusals_sum(s, &sum);
     return view_waiting(&sum, pool);
 }
 
@@ -195,13 +195,14 @@ static void view_type_counts(const struct tp_member *m, struct tp_pool *pool,
 {
     struct tp_type_count *types =
         tp_pool_array(pool, m->types.n, sizeof(struct tp_type_count));
+    const enum tp_drop_cause cause = tp_life_lost_cause(m);
 
     if (types == NULL)
         return;
     /* What is stored of a type is known when the stream is sealed. */
     for (size_t i = 0; i < m->types.n; i++)
         types[i] = tp_type_count_told(&m->types.items[i], !tp_trace_is_active(m->trace),
-                                      tp_life_lost_cause(m));
+                                      cause);
     out->types = types;
     out->n_types = m->types.n;
 }
@@ -227,7 +228,7 @@ static void view_members(const struct tp_trace *t, enum tp_view_mode mode,
         out[i].step = m->step;
         out[i].reported = m->reported;
         tp_life_member_counts(m, &out[i].counts);
-        out[i].waiting = view_stream_waiting(t, m->stream_no, v->pool);
+        out[i].waiting = view_stream_waiting(tp_member_stream(m), v->pool);
         view_type_counts(m, v->pool, &out[i]);
         out[i].has_clock = m->has_clock;
         out[i].clock_offset_ns = m->clock_offset_ns;
@@ -247,7 +248,7 @@ static void view_stream(const struct tp_stream *s, struct tp_pool *pool,
     out->state = tp_stream_state_name(s->state);
     out->reason = tp_pool_text(pool, s->reason);
     out->counts = s->counts;
-    out->waiting = view_stream_waiting(s->trace, s->no, pool);
+    out->waiting = view_stream_waiting(s, pool);
     out->batches = s->batches;
     out->duplicate_batches = s->duplicates;
     out->bytes = s->counts.bytes;

@@ -277,6 +277,15 @@ struct tp_producer *tp_member_producer(const struct tp_member *m)
     return p != NULL && p->job == m->trace->job ? p : NULL;
 }
 
+struct tp_stream *tp_member_stream(const struct tp_member *m)
+{
+    const struct tp_trace *t = m->trace;
+
+    return m->stream_no != 0 && m->stream_no <= t->n_streams
+               ? t->streams[m->stream_no - 1]
+               : NULL;
+}
+
 void tp_member_attach(struct tp_member *m, struct tp_producer *p)
 {
     m->made_of = NULL;

@@ -7,6 +7,7 @@
 
 #include "core/outcome.h"
 #include "engine/life.h"
+#include "engine/objects.h"
 #include "engine/streams.h"
 
 #define NAMES_SHOWN 3
@@ -35,27 +36,27 @@ static const char *separator(const struct text *t)
     return t->len == 0 ? "" : "; ";
 }
 
-static bool has_data(const struct tp_trace *t, const struct tp_member *m)
+static bool has_data(const struct tp_member *m)
 {
-    return m->stream_no != 0 && m->stream_no <= t->n_streams &&
-           t->streams[m->stream_no - 1]->batches > 0;
+    const struct tp_stream *s = tp_member_stream(m);
+
+    return s != NULL && s->batches > 0;
 }
 
-static bool is_missing(const struct tp_trace *t, const struct tp_member *m)
+static bool is_missing(const struct tp_member *m)
 {
     return m->state != TP_MEMBER_UNMATCHED && m->state != TP_MEMBER_DONE &&
-           !has_data(t, m);
+           !has_data(m);
 }
 
-static bool is_late(const struct tp_trace *t, const struct tp_member *m)
+static bool is_late(const struct tp_member *m)
 {
-    return has_data(t, m) && (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST);
+    return has_data(m) && (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST);
 }
 
 /* "2 producers sent nothing: rank-3, rank-5" */
 static void say_members(struct text *out, const struct tp_trace *t, uint64_t n,
-                        bool (*is)(const struct tp_trace *, const struct tp_member *),
-                        const char *what)
+                        bool (*is)(const struct tp_member *), const char *what)
 {
     unsigned shown = 0;
 
@@ -66,7 +67,7 @@ static void say_members(struct text *out, const struct tp_trace *t, uint64_t n,
     for (size_t i = 0; i < t->n_members && shown <= NAMES_SHOWN; i++) {
         const struct tp_member *m = t->members[i];
 
-        if (!is(t, m))
+        if (!is(m))
             continue;
         if (shown == NAMES_SHOWN)
             say(out, ", ...");
@@ -157,9 +158,9 @@ static void gather(const struct tp_trace *t, struct tp_outcome_facts *f)
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
 
-        f->n_participants += m->state != TP_MEMBER_UNMATCHED && !has_data(t, m);
-        f->n_missing += is_missing(t, m);
-        f->n_late += is_late(t, m);
+        f->n_participants += m->state != TP_MEMBER_UNMATCHED && !has_data(m);
+        f->n_missing += is_missing(m);
+        f->n_late += is_late(m);
     }
     for (size_t i = 0; i < t->n_streams; i++) {
         const struct tp_stream *s = t->streams[i];

@@ -150,8 +150,10 @@ static void begin(struct tp_member *m, const struct tp_sync_ack *ack, struct tp_
 /* What waits to come again of a member does not come. */
 static void give_up_refused(const struct tp_member *m)
 {
-    if (m->stream_no != 0 && m->stream_no <= m->trace->n_streams)
-        tp_refusals_give_up(m->trace->streams[m->stream_no - 1]);
+    struct tp_stream *s = tp_member_stream(m);
+
+    if (s != NULL)
+        tp_refusals_give_up(s);
 }
 
 static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
