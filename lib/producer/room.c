@@ -25,12 +25,11 @@ void tp_room_drop(struct tp_recorder *r, struct tp_ring *g, int cause, unsigned 
         tp_ring_count(g, cause, type & 255);
 }
 
-/* A clock that costs a few nanoseconds and goes by milliseconds. */
-static uint64_t coarse_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -53,12 +52,13 @@ static struct tp_ring *find_ring(struct tp_recorder *r, uint64_t session)
 {
     struct tp_ring *g = tp_rings_in_session(session);
 
-    if (g != NULL || (refused.session == session && coarse_ns() < refused.until_ns))
+    if (g != NULL || (refused.session == session &&
+                      clock_ns(CLOCK_MONOTONIC_COARSE) < refused.until_ns))
         return g;
     g = tp_rings_of_thread(&r->owner);
     if (g == NULL) {
         refused.session = session;
-        refused.until_ns = coarse_ns() + REFUSED_NS;
+        refused.until_ns = clock_ns(CLOCK_MONOTONIC_COARSE) + REFUSED_NS;
     }
     return g;
 }
@@ -95,14 +95,12 @@ struct tp_ring *tp_room_enter_again(struct tp_recorder *r)
 static bool wait_a_moment(const struct tp_recorder *r, unsigned type, uint64_t *begin)
 {
     const struct timespec pause = {0, WAIT_NS};
-    struct timespec t;
     uint64_t now;
     int before;
 
     if (r->block_ns == 0 || !tp_enabled(&r->client, type))
         return false;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    now = clock_ns(CLOCK_MONOTONIC);
     if (*begin == 0)
         *begin = now;
     if (now - *begin >= r->block_ns)
