@@ -280,9 +280,7 @@ char *rig_download(struct rig *r, const char *id, const char *format)
     return out;
 }
 
-/* Register; id gets the id that it has. */
-static void register_one(struct rig *r, const struct tp_producer_request *request,
-                         char *id)
+void rig_register(struct rig *r, const struct tp_producer_request *request, char *id)
 {
     struct tp_producer_list *list;
 
@@ -302,7 +300,7 @@ void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank
                                           .rank = rank,
                                           .pid = 1000 + rank};
 
-    register_one(r, &request, id);
+    rig_register(r, &request, id);
 }
 
 void rig_ask_for_id(struct rig *r, const char *job, const char *id, int64_t rank,
@@ -314,7 +312,7 @@ void rig_ask_for_id(struct rig *r, const char *job, const char *id, int64_t rank
                                           .rank = rank,
                                           .pid = 7};
 
-    register_one(r, &request, got);
+    rig_register(r, &request, got);
 }
 
 struct tp_sync_reply rig_sync(struct rig *r, const char *producer,

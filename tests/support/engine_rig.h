@@ -16,6 +16,7 @@
 #define RIG_S UINT64_C(1000000000)
 
 struct native_rig;
+struct tp_producer_request;
 
 struct rig {
     struct tp_limits *limits; /* change before rig_start() */
@@ -80,6 +81,8 @@ void rig_expect_outcome(struct rig *r, const char *id, const char *outcome,
 /* A download as a string; the caller frees it. NULL, and r->err, when it was refused.
  * */
 char *rig_download(struct rig *r, const char *id, const char *format);
+/* Register a producer; id gets the id that it has. */
+void rig_register(struct rig *r, const struct tp_producer_request *request, char *id);
 /* Register a native producer. */
 void rig_producer(struct rig *r, const char *job, const char *name, int64_t rank,
                   char *id);

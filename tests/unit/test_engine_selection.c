@@ -35,13 +35,8 @@ static void register_one(struct rig *r, const char *name, int64_t rank,
                                                 .rank = rank,
                                                 .pid = 7,
                                                 .process = rig_str(process)};
-    struct tp_producer_list *list;
 
-    assert_int_equal(tp_engine_producer_register(r->engine, &request, r->now, &list,
-                                                 NULL, NULL),
-                     TP_OK);
-    memcpy(id, list->items[0].id, TP_TRACE_ID_BYTES);
-    tp_producer_list_free(list);
+    rig_register(r, &request, id);
 }
 
 /* How many a trace of rank 6 matches. */
