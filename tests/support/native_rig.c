@@ -11,10 +11,26 @@
 
 #include <cmocka.h>
 
+#include "core/typemap.h"
 #include "support/native_form.h"
 #include "trace/pf_writer.h"
 
 #define TRACKS 8
+
+struct tp_typemap *native_rig_types;
+
+int native_rig_set_up(void **state)
+{
+    (void)state;
+    return tp_typemap_new(NULL, &native_rig_types, NULL);
+}
+
+int native_rig_tear_down(void **state)
+{
+    (void)state;
+    tp_typemap_unref(native_rig_types);
+    return 0;
+}
 
 static const struct tp_track tracks[TRACKS] = {
 #define TRACK(i)                                                            \

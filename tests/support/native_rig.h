@@ -14,6 +14,13 @@
 #include "trace/native_batch.h"
 
 struct tp_pf_writer;
+struct tp_typemap;
+
+/* The static types, between the next two, which are for a group of tests. */
+extern struct tp_typemap *native_rig_types;
+
+int native_rig_set_up(void **state);
+int native_rig_tear_down(void **state);
 
 /* Embed it, zero. */
 struct native_rig {

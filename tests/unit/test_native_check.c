@@ -12,7 +12,6 @@
 
 #include "base/pb.h"
 #include "core/filter.h"
-#include "core/typemap.h"
 #include "support/blob_mem.h"
 #include "support/fault.h"
 #include "support/native_form.h"
@@ -26,27 +25,12 @@
 #define STREAM 5
 #define LARGE_TEXT 15000 /* bytes */
 
-static struct tp_typemap *types;
-
-static int set_up(void **state)
-{
-    (void)state;
-    return tp_typemap_new(NULL, &types, NULL);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tp_typemap_unref(types);
-    return 0;
-}
-
 static struct stream_rig new_stream(void)
 {
     return (struct stream_rig){.opts = {.form = TP_INGEST_PERFETTO,
                                         .encoding = TP_INGEST_IDENTITY,
                                         .stream_no = STREAM,
-                                        .types = types}};
+                                        .types = native_rig_types}};
 }
 
 /* Three slices and an instant on two threads. */
@@ -439,7 +423,8 @@ static void test_check_survives_every_allocation_failure(void **state)
     (void)state;
     make_batch(&batch);
     for (int n = 0;; n++) {
-        struct tp_native_check_opts opts = {.stream_no = STREAM, .types = types};
+        struct tp_native_check_opts opts = {.stream_no = STREAM,
+                                            .types = native_rig_types};
         enum tp_native_verdict verdict = TP_NATIVE_UNKNOWN;
         struct tp_native_check *check = NULL;
         struct tp_err err = {0};
@@ -532,5 +517,5 @@ int main(void)
         cmocka_unit_test(test_posting_survives_every_allocation_failure),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, native_rig_set_up, native_rig_tear_down);
 }

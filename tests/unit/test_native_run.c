@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "core/filter.h"
-#include "core/typemap.h"
 #include "support/native_rig.h"
 #include "trace/native_check.h"
 #include "trace/pf_reader.h"
@@ -27,26 +26,12 @@
 #define ROUNDS 30000
 #endif
 
-static struct tp_typemap *types;
 static uint64_t random_state = 1;
 
 static unsigned random_below(unsigned n)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (unsigned)((random_state >> 33) % n);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    return tp_typemap_new(NULL, &types, NULL);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tp_typemap_unref(types);
-    return 0;
 }
 
 /* One of few names, types and tracks; now and then something that is not for a run. */
@@ -107,7 +92,7 @@ static struct said judge(const struct native_rig *batch, const struct tp_filter 
                          size_t piece)
 {
     const struct tp_native_check_opts opts = {.stream_no = STREAM,
-                                              .types = types,
+                                              .types = native_rig_types,
                                               .filter = filter,
                                               .life = {BEGIN_NS, BEGIN_NS + (1 << 25)}};
     struct tp_native_check *check = NULL;
@@ -325,5 +310,5 @@ int main(void)
         cmocka_unit_test(test_a_run_has_only_what_the_filter_lets_in),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, native_rig_set_up, native_rig_tear_down);
 }

@@ -19,27 +19,12 @@
 
 #define NOW INT64_C(1790000000000000000)
 
-static struct tp_typemap *types;
-
-static int set_up(void **state)
-{
-    (void)state;
-    return tp_typemap_new(NULL, &types, NULL);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tp_typemap_unref(types);
-    return 0;
-}
-
 /* A stream with a tally. */
 static struct stream_rig new_stream(const struct tp_limits *limits)
 {
     struct stream_rig s = {.opts = {.form = TP_INGEST_PERFETTO,
                                     .encoding = TP_INGEST_IDENTITY,
-                                    .types = types,
+                                    .types = native_rig_types,
                                     .limits = limits},
                            .seal_opts = {.limits = limits}};
     struct tp_limits defaults = tp_limits_default();
@@ -142,7 +127,8 @@ static uint64_t sealed_of(const struct stream_rig *s, int id)
     uint64_t n = 0;
 
     for (size_t i = 0; i < ix->n_types; i++) {
-        if (tp_typemap_find(types, ix->types[i].cat.ptr, ix->types[i].cat.len) == id)
+        if (tp_typemap_find(native_rig_types, ix->types[i].cat.ptr,
+                            ix->types[i].cat.len) == id)
             n += ix->types[i].count;
     }
     return n;
@@ -400,5 +386,5 @@ int main(void)
         cmocka_unit_test(test_each_allocation_fails),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, native_rig_set_up, native_rig_tear_down);
 }
