@@ -7,8 +7,9 @@
 
 #include "core/counts.h"
 
-static const char *const fields[] = {"acks",    "counts",       "step",    "clock",
-                                     "wait_ms", "heartbeat_ms", "interim", NULL};
+static const char *const fields[] = {"acks",    "counts",  "step",
+                                     "clock",   "wait_ms", "heartbeat_ms",
+                                     "interim", "seq",     NULL};
 static const char *const ack_fields[] = {"trace_id",   "command", "refused", "reason",
                                          "started_at", "step",    NULL};
 static const char *const counts_fields[] = {"trace_id", "emitted", "filtered",
@@ -179,6 +180,7 @@ void tp_sync_json_read(struct tp_json_in *in, struct tp_sync_body *body)
     }
     r->acks = body->acks;
     r->counts = body->counts;
+    r->seq = tp_json_in_u64(in, in->root, "", "seq", 0, INT64_MAX, 0);
     r->has_step = tp_json_in_has(in->root, "step");
     r->step = tp_json_in_u64(in, in->root, "", "step", 0, INT64_MAX, 0);
     read_clock(in, r);
@@ -228,6 +230,7 @@ void tp_sync_json_write_ahead(struct tp_json_out *o, const struct tp_sync_reply 
     for (size_t i = 0; i < reply->n_commands; i++)
         write_command(o, &reply->commands[i]);
     tp_json_out_close_array(o);
+    tp_json_out_u64(o, "seq", reply->seq);
     tp_json_out_time(o, "server_sent_at", (int64_t)sent_wall_ns);
 }
 

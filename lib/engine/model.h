@@ -62,10 +62,10 @@ struct tp_producer {
     struct tp_producer *next_ranked; /* of its process; see `ranked` */
     char *capabilities;
     uint64_t registered_ns;
-    uint64_t seen_wall_ns;
-    uint64_t seen_mono_ns;
-    uint64_t silence_ns; /* may last so long before it counts as gone */
-    bool has_synced;     /* it takes commands */
+    uint64_t seen_wall_ns, seen_mono_ns;
+    uint64_t silence_ns;          /* may last so long before it counts as gone */
+    bool has_synced;              /* it takes commands */
+    uint64_t heard_seq, told_seq; /* the highest of a sync, of an answer; see sync.h */
     uint64_t step;
     bool has_clock;
     int64_t clock_offset_ns;

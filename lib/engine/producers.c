@@ -248,6 +248,7 @@ static int renew(struct tp_engine *e, struct tp_producer *p,
     if (capabilities.len != 0)
         memcpy(fresh.capabilities, capabilities.ptr, capabilities.len);
     fresh.capabilities[capabilities.len] = '\0';
+    fresh.heard_seq = 0; /* it may be a new program that counts anew */
     fresh.seen_wall_ns = now.wall_ns;
     fresh.seen_mono_ns = now.mono_ns;
     rc = store_producer(e, p->job, &fresh, err);

@@ -266,6 +266,7 @@ static int give_commands(struct tp_producer *p, struct tp_now now,
     unsigned bits = wanted(p);
 
     reply->n_commands = 0;
+    reply->seq = ++p->told_seq;
     if ((bits & BIT(PREPARE)) != 0) {
         int rc = tp_streams_for_member(p->member, NULL, err);
 
@@ -314,14 +315,44 @@ static int stage_of(const struct tp_trace *t)
     return t == NULL ? 0 : 2 * (t->session.state + 1) + t->is_sealing;
 }
 
-static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
-                      struct tp_now now, struct tp_sync_reply *reply,
-                      struct tp_problem *problem, struct tp_err *err)
+/*
+ * Whether r is older than one that was heard: a held sync and a report are on two
+ * connections, and which of them is read first is not said. The step that it tells of
+ * would be taken for one that the producer went back to, and a trace of some steps end
+ * before them.
+ */
+static bool is_overtaken(struct tp_producer *p, const struct tp_sync_request *r)
 {
-    struct tp_trace *t;
-    int stage;
+    if (r->seq == 0)
+        return false;
+    if (r->seq < p->heard_seq)
+        return true;
+    p->heard_seq = r->seq;
+    return false;
+}
+
+static int take_all_counts(struct tp_producer *p, const struct tp_sync_request *r,
+                           struct tp_problem *problem, struct tp_err *err)
+{
     int rc = TP_OK;
 
+    for (size_t i = 0; i < r->n_counts && rc == TP_OK; i++)
+        rc = take_counts(p, &r->counts[i], problem, err);
+    return rc;
+}
+
+static int sync_known(const struct tp_engine *e, struct tp_producer *p,
+                      const struct tp_sync_request *r, struct tp_now now,
+                      struct tp_sync_reply *reply, struct tp_problem *problem,
+                      struct tp_err *err)
+{
+    const bool is_news = !is_overtaken(p, r);
+    struct tp_trace *t;
+    int stage;
+    int rc;
+
+    if (is_news)
+        take_heartbeat(e, p, r->heartbeat_ms);
     p->has_synced = true;
     p->seen_wall_ns = now.wall_ns;
     p->seen_mono_ns = now.mono_ns;
@@ -331,20 +362,18 @@ static int sync_known(struct tp_producer *p, const struct tp_sync_request *r,
         p->given = 0;
     }
     rc = tp_match_join(p, now, err);
-    if (rc != TP_OK)
-        return rc;
-    for (size_t i = 0; i < r->n_counts && rc == TP_OK; i++)
-        rc = take_counts(p, &r->counts[i], problem, err);
+    if (rc == TP_OK && is_news)
+        rc = take_all_counts(p, r, problem, err);
     if (rc != TP_OK)
         return rc;
     t = p->member == NULL ? NULL : p->member->trace;
     stage = stage_of(t);
     take_clock(p, r, now);
-    if (r->has_step && t == NULL)
+    if (is_news && r->has_step && t == NULL)
         p->step = r->step;
     for (size_t i = 0; i < r->n_acks; i++)
         take_ack(p, &r->acks[i], now);
-    if (r->has_step && t != NULL)
+    if (is_news && r->has_step && t != NULL)
         tp_steps_take(p, r->step, now);
     if (t != NULL && r->n_acks > 0)
         tp_life_advance(t, now);
@@ -366,8 +395,7 @@ int tp_engine_sync(struct tp_engine *e, struct tp_str id,
     if (p == NULL) {
         rc = tp_problem_not_found(problem, "producer", id, err);
     } else {
-        take_heartbeat(e, p, request->heartbeat_ms);
-        rc = sync_known(p, request, now, reply, problem, err);
+        rc = sync_known(e, p, request, now, reply, problem, err);
     }
     if (rc == TP_OK) {
         e->stats.syncs++;

@@ -54,6 +54,11 @@ struct tp_sync_counts {
 };
 
 struct tp_sync_request {
+    /* Counts the producer's syncs, from 1 on; 0 = not said. What one says with a lower
+     * number than was heard is out of date: it was overtaken on its way. Acks and times
+     * are taken all the same, for they hold whenever they come. A registration begins
+     * anew. */
+    uint64_t seq;
     const struct tp_sync_ack *acks;
     size_t n_acks;
     const struct tp_sync_counts *counts;
@@ -84,6 +89,7 @@ struct tp_command {
 struct tp_sync_reply {
     struct tp_command commands[TP_SYNC_COMMANDS_MAX];
     size_t n_commands;
+    uint64_t seq;   /* counts what the producer is told, from 1 on, since the start */
     bool has_moved; /* its trace went on, which others may wait for */
 };
 

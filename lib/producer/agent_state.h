@@ -29,7 +29,6 @@
 #include "producer/wire.h"
 
 #define TP_AGENT_NS_PER_MS UINT64_C(1000000)
-
 #define TP_AGENT_NEVER UINT64_MAX
 
 /* What the request on the channel REPORT is. */
@@ -83,6 +82,8 @@ struct tp_agent {
     enum tp_agent_call call;
     struct tp_buf call_body;
     struct tp_agent_sync poll, report;
+    uint64_t said_seq, heard_seq; /* of the last sync; the highest of an answer */
+    int64_t heard_ns;             /* when that came */
     struct tp_backoff backoff[TP_LINK_CHANNELS];
     uint64_t retry_ns[TP_LINK_CHANNELS]; /* not before */
     uint64_t calm_ns, paced_ns;          /* no poll before; see calm_down() */
@@ -98,11 +99,10 @@ struct tp_agent {
     /* Trace */
     struct tp_part part;
     bool is_posting;
-    bool has_news;       /* the published stats are old */
-    bool has_counts_due; /* counts changed for good: report them once more */
-    uint64_t drain_ns;   /* when to drain next */
-    uint64_t report_ns;  /* when to report next */
-    uint64_t n_sent;     /* events that the service took, of this trace */
+    bool has_news;                /* the published stats are old */
+    bool has_counts_due;          /* counts changed for good: report them once more */
+    uint64_t drain_ns, report_ns; /* when to drain and to report next */
+    uint64_t n_sent;              /* events that the service took, of this trace */
     struct tp_recorder_totals totals; /* for reports */
 
     pthread_mutex_t lock; /* guards all below; a leaf */

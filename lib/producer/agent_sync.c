@@ -39,6 +39,7 @@ static void fill_report(struct tp_agent *a, struct tp_report *r, uint64_t wait_m
     uint64_t step_ns;
 
     memset(r, 0, sizeof(*r));
+    r->seq = ++a->said_seq;
     /* By its answer we learn whether the trace is known; told that we record in it, a
      * service that has it would have nothing more to say. */
     r->n_acks = a->is_anew ? 0 : p->n_acks;
@@ -232,6 +233,24 @@ static void drop_acks(struct tp_agent *a, size_t n)
     a->report.n_acks -= n < a->report.n_acks ? n : a->report.n_acks;
 }
 
+/*
+ * Whether the service said something newer meanwhile, of which we know: the answers to
+ * the poll and to a report are on two connections. What it wanted then may be over, and
+ * what it still wants it says again. Only of two that were under way at once: one that
+ * has started anew counts anew.
+ */
+static bool is_overtaken(struct tp_agent *a, const struct tp_agent_sync *sync,
+                         const struct tp_orders *orders, uint64_t now_ns)
+{
+    if (orders->seq == 0)
+        return false;
+    if (orders->seq < a->heard_seq && sync->sent_ns < a->heard_ns)
+        return true;
+    a->heard_seq = orders->seq;
+    a->heard_ns = (int64_t)now_ns;
+    return false;
+}
+
 /* Obey all orders of an answer. Returns whether there was news in them. */
 static bool obey_all(struct tp_agent *a, const struct tp_orders *orders,
                      uint64_t now_ns)
@@ -253,7 +272,8 @@ void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_n
     struct tp_orders orders;
 
     if (a->call == TP_CALL_LEAVE || a->is_leaving_told ||
-        tp_wire_read_orders(body, &orders, NULL) != TP_OK)
+        tp_wire_read_orders(body, &orders, NULL) != TP_OK ||
+        is_overtaken(a, &a->poll, &orders, now_ns))
         return; /* the answer says the same */
     a->poll.has_ahead = a->has_news = true;
     a->poll.has_news = obey_all(a, &orders, now_ns);
@@ -324,6 +344,8 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     a->has_news = true;
     take_exchange(a, sync, &orders, now_ns);
     drop_acks(a, sync->n_acks);
+    if (is_overtaken(a, sync, &orders, now_ns))
+        return;
     sync->has_news = obey_all(a, &orders, now_ns) || sync->has_news;
     if (a->is_anew && sync->n_forgotten == a->n_forgotten)
         see_whether_known(a, &orders, now_ns);

@@ -55,6 +55,8 @@ struct tp_order {
 struct tp_orders {
     struct tp_order items[TP_WIRE_ORDERS_MAX];
     size_t n;
+    /* Counts what the service says to this producer, since it started; 0 = not said */
+    uint64_t seq;
     int64_t server_received_ns; /* by the service's clock; 0 = not said */
     int64_t server_sent_ns;
 };
@@ -83,8 +85,10 @@ struct tp_report {
     size_t n_acks;
     char trace_id[TP_WIRE_ID_BYTES];         /* what counts is about; "" = no counts */
     const struct tp_recorder_totals *totals; /* borrowed; with a trace_id */
-    /* The service is older: no counts by type, no heartbeat, no step of a start. */
+    /* The service is older: no counts by type, no heartbeat, no step of a start, no
+     * seq. */
     bool is_plain;
+    uint64_t seq; /* counts the reports of this producer; 0 = not said */
     bool has_step;
     uint64_t step;
     struct tp_exchange clock;

@@ -166,6 +166,7 @@ int tp_wire_read_orders(struct tp_str body, struct tp_orders *out, struct tp_err
         else if (rc != TP_EAGAIN)
             return rc;
     }
+    find_u64(body, "seq", &orders.seq);
     find_time(body, "server_received_at", &orders.server_received_ns);
     find_time(body, "server_sent_at", &orders.server_sent_ns);
     *out = orders;

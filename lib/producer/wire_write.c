@@ -146,6 +146,8 @@ int tp_wire_write_report(const struct tp_report *report, struct tp_buf *out,
 
     tp_json_doc_init(&d, out, err);
     tp_json_doc_object(&d);
+    if (report->seq != 0 && !report->is_plain)
+        tp_json_doc_member_u64(&d, "seq", report->seq);
     put_acks(&d, report);
     put_counts(&d, report);
     if (report->has_step)

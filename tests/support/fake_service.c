@@ -84,6 +84,14 @@ static const char *usual_body(enum fake_kind kind)
     return kind == FAKE_PRODUCERS ? "{\"id\":\"p1\"}" : "{}";
 }
 
+/* The number of a sync, 0 without one. */
+static unsigned long sync_seq(const char *body)
+{
+    const char *seq = strstr(body, "\"seq\":");
+
+    return seq == NULL ? 0 : strtoul(seq + sizeof("\"seq\":") - 1, NULL, 10);
+}
+
 static void note(struct fake_service *s, enum fake_kind kind, const char *request,
                  const char *body, int status)
 {
@@ -91,6 +99,9 @@ static void note(struct fake_service *s, enum fake_kind kind, const char *reques
     size_t n = strlen(s->log);
 
     if (kind == FAKE_SYNC) {
+        unsigned long number = sync_seq(body);
+
+        s->top_seq = number > s->top_seq ? number : s->top_seq;
         if (strstr(body, "\"acks\"") != NULL)
             snprintf(s->last_sync, sizeof(s->last_sync), "%s", body);
         if (strstr(body, "\"counts\"") != NULL)

@@ -139,6 +139,25 @@ static void test_a_sync_without_a_wait_answers_at_once(void **state)
     assert_int_equal(api_int(a, "step"), 7);
 }
 
+static void test_a_sync_that_was_overtaken_says_no_step(void **state)
+{
+    struct api_rig *a = *state;
+    char id[TP_TRACE_ID_BYTES];
+    int seq;
+
+    api_make_producer(a, "j", "w", 0, id);
+    api_post(a, "{\"wait_ms\":0,\"seq\":2,\"step\":7}", "/v1/producers/%s/sync", id);
+    api_expect_json(a, 200);
+    seq = (int)api_int(a, "seq");
+    api_post(a, "{\"wait_ms\":0,\"seq\":1,\"step\":3}", "/v1/producers/%s/sync", id);
+    api_expect_json(a, 200);
+    assert_true(api_int(a, "seq") > seq);
+    api_get(a, "/v1/producers/%s", id);
+    assert_int_equal(api_int(a, "step"), 7);
+    api_post(a, "{\"seq\":-1}", "/v1/producers/%s/sync", id);
+    api_expect_problem(a, 400, "invalid-field");
+}
+
 static void test_only_the_ack_that_moves_the_trace_wakes_others(void **state)
 {
     struct api_rig *a = *state;
@@ -225,6 +244,7 @@ static void test_a_start_is_said_ahead_of_the_answer_to_who_asks_for_it(void **s
     assert_non_null(strstr(ahead.data, "\"prepare\""));
     assert_non_null(strstr(ahead.data, "\"start\""));
     assert_non_null(strstr(ahead.data, trace));
+    assert_non_null(strstr(ahead.data, "\"seq\":"));
     assert_null(strpbrk(ahead.data, "\r\n")); /* it is the value of a header */
     assert_false(a->call.wait.ahead(&a->call, &ahead)); /* it is known */
     api_resume(a);
@@ -378,6 +398,7 @@ int main(void)
         api_test(test_pages_of_producers_hold_each_once),
         api_test(test_a_forgotten_producer_is_404_everywhere),
         api_test(test_a_sync_without_a_wait_answers_at_once),
+        api_test(test_a_sync_that_was_overtaken_says_no_step),
         api_test(test_only_the_ack_that_moves_the_trace_wakes_others),
         api_test(test_a_held_sync_is_ready_when_there_is_a_command),
         api_test(test_a_held_sync_without_news_ends_empty),

@@ -220,6 +220,11 @@ static void test_a_stop_is_acknowledged_when_all_is_sent(void **state)
     }
     assert_non_null(strstr(rig.service.last_sync, "\"emitted\": 10"));
     assert_true(fake_service_has(&rig.service, "EVENTS seq=1 200\n"));
+    /* Its syncs are numbered; there are two connections, so one may not be read yet. */
+    pthread_mutex_lock(&rig.service.lock);
+    assert_in_range(rig.service.top_seq, rig.service.n_asked[FAKE_SYNC],
+                    rig.service.n_asked[FAKE_SYNC] + 1);
+    pthread_mutex_unlock(&rig.service.lock);
     rig_close(&rig);
 }
 

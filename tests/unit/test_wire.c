@@ -39,7 +39,8 @@ static void test_a_report_that_says_nothing_is_a_wait(void **state)
     r.takes_interim = true;
     assert_int_equal(tp_wire_write_report(&r, &b, NULL), TP_OK);
     assert_text(&b, "{\"wait_ms\":28000,\"interim\":true}");
-    r.is_plain = true; /* an older service does not know it */
+    r.is_plain = true; /* an older service knows neither */
+    r.seq = 1;
     assert_int_equal(tp_wire_write_report(&r, &b, NULL), TP_OK);
     assert_text(&b, "{\"wait_ms\":28000}");
 }
@@ -57,6 +58,7 @@ static void test_a_report_says_acks_counts_step_and_times(void **state)
         .trace_id = "t1",
         .totals = t,
         .has_step = true,
+        .seq = 12,
         .step = 7,
         .clock = {.sent_ns = 1000000000,
                   .server_received_ns = 2,
@@ -73,7 +75,8 @@ static void test_a_report_says_acks_counts_step_and_times(void **state)
     t->dropped[TP_DROP_RING_FULL][57] = 4;
     assert_int_equal(tp_wire_write_report(&r, &b, NULL), TP_OK);
     assert_text(
-        &b, "{\"acks\":[{\"trace_id\":\"t1\",\"command\":\"start\",\"started_at\":"
+        &b, "{\"seq\":12,\"acks\":[{\"trace_id\":\"t1\",\"command\":\"start\","
+            "\"started_at\":"
             "\"1970-01-01T00:00:00.000000001Z\"},{\"trace_id\":\"t2\",\"command\":"
             "\"prepare\",\"refused\":true,\"reason\":\"say \\\"no\\\"\"}],\"counts\":["
             "{\"trace_id\":\"t1\",\"emitted\":11,\"filtered\":1,\"dropped\":"
@@ -134,7 +137,7 @@ static void test_orders_are_read_and_unknown_ones_passed_over(void **state)
         "\"a\":[1]}},"
         "{\"command\":\"start\",\"trace_id\":\"t\",\"start_at\":"
         "\"1970-01-01T00:00:01Z\",\"steps\":4},"
-        "{\"command\":\"stop\",\"trace_id\":\"t\"}],"
+        "{\"command\":\"stop\",\"trace_id\":\"t\"}],\"seq\":31,"
         "\"server_received_at\":\"1970-01-01T00:00:00.5Z\",\"server_sent_at\":"
         "\"1970-01-01T00:00:00.6Z\"}";
     struct tp_orders o;
@@ -142,6 +145,7 @@ static void test_orders_are_read_and_unknown_ones_passed_over(void **state)
     (void)state;
     assert_int_equal(tp_wire_read_orders(tp_str_of(body), &o, NULL), TP_OK);
     assert_int_equal(o.n, 3);
+    assert_int_equal(o.seq, 31);
     assert_int_equal(o.items[0].kind, TP_ORDER_PREPARE);
     assert_string_equal(o.items[0].trace_id, "t-1_x");
     assert_int_equal(o.items[0].stream_no, 3);

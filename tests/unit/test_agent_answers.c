@@ -1,0 +1,159 @@
+/* What the answers of a service do to an agent that has no thread: they are given to it
+ * one by one, and it says nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <traceplane/traceplane.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "producer/agent_state.h"
+
+struct rig {
+    struct tp_recorder *recorder;
+    struct tp_agent *agent;
+};
+
+static const char *no_variable(const char *name, void *arg)
+{
+    (void)name;
+    (void)arg;
+    return NULL;
+}
+
+static int set_up(void **state)
+{
+    static struct rig rig;
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .url = "http://127.0.0.1:1"};
+    struct tp_settings settings;
+
+    assert_int_equal(tp_settings_load(&options, no_variable, NULL, &settings, NULL),
+                     TP_OK);
+    assert_int_equal(tp_recorder_new(NULL, &rig.recorder, NULL), TP_OK);
+    assert_int_equal(tp_agent_new(&settings, &rig.agent, NULL), TP_OK);
+    rig.agent->recorder = rig.recorder;
+    tp_part_init(&rig.agent->part, rig.recorder, 1 << 20);
+    *state = &rig;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct rig *rig = *state;
+
+    tp_agent_free(rig->agent);
+    tp_recorder_free(rig->recorder);
+    return 0;
+}
+
+/* Give an answer with one command: to what was sent at sent_ns, and come at now_ns. */
+static void answer(struct rig *rig, enum tp_link_channel channel, uint64_t sent_ns,
+                   uint64_t now_ns, uint64_t seq, const char *command,
+                   const char *trace)
+{
+    struct tp_agent *a = rig->agent;
+    char body[256];
+    struct tp_link_reply reply = {.status = 200};
+
+    (channel == TP_LINK_POLL ? &a->poll : &a->report)->sent_ns = (int64_t)sent_ns;
+    snprintf(body, sizeof(body),
+             "{\"commands\":[{\"command\":\"%s\",\"trace_id\":\"%s\",\"stream\":1,"
+             "\"types\":[]}],\"seq\":%llu}",
+             command, trace, (unsigned long long)seq);
+    reply.body = tp_str_of(body);
+    tp_agent_synced(a, channel, &reply, now_ns);
+}
+
+/* The trace at hand and what is acknowledged, as "t2: prepare t1, prepare t2". */
+static void expect(struct rig *rig, const char *want)
+{
+    const struct tp_part *p = &rig->agent->part;
+    char got[256];
+    int n = snprintf(got, sizeof(got), "%s:", p->trace_id);
+
+    for (size_t i = 0; i < p->n_acks; i++)
+        n += snprintf(got + n, sizeof(got) - (size_t)n, "%s %s %s", i == 0 ? "" : ",",
+                      tp_order_name(p->acks[i].kind), p->acks[i].trace_id);
+    assert_string_equal(got, want);
+}
+
+static void test_an_order_that_was_overtaken_is_not_obeyed(void **state)
+{
+    struct rig *rig = *state;
+
+    answer(rig, TP_LINK_POLL, 10, 20, 1, "prepare", "t1");
+    /* Both of these were under way when t1 was given up for t2. */
+    answer(rig, TP_LINK_POLL, 30, 50, 3, "cancel", "t1");
+    answer(rig, TP_LINK_POLL, 51, 60, 4, "prepare", "t2");
+    answer(rig, TP_LINK_REPORT, 40, 70, 2, "prepare", "t1");
+    expect(rig, "t2: prepare t1, cancel t1, prepare t2");
+}
+
+static void test_in_the_order_of_the_service_all_are_obeyed(void **state)
+{
+    struct rig *rig = *state;
+
+    answer(rig, TP_LINK_POLL, 10, 50, 3, "prepare", "t1");
+    answer(rig, TP_LINK_REPORT, 20, 60, 4, "cancel", "t1");
+    answer(rig, TP_LINK_POLL, 61, 70, 5, "prepare", "t2");
+    expect(rig, "t2: prepare t1, cancel t1, prepare t2");
+}
+
+/* It counts from 1 again, and nothing that it says is old. */
+static void test_a_service_that_started_anew_is_obeyed(void **state)
+{
+    struct rig *rig = *state;
+
+    answer(rig, TP_LINK_POLL, 10, 20, 70, "prepare", "t1");
+    answer(rig, TP_LINK_POLL, 21, 30, 1, "cancel", "t1");
+    answer(rig, TP_LINK_POLL, 31, 40, 2, "prepare", "t2");
+    expect(rig, "t2: prepare t1, cancel t1, prepare t2");
+}
+
+static void test_a_service_that_does_not_count_is_obeyed(void **state)
+{
+    struct rig *rig = *state;
+
+    answer(rig, TP_LINK_POLL, 10, 20, 5, "prepare", "t1");
+    answer(rig, TP_LINK_REPORT, 10, 30, 0, "cancel", "t1");
+    expect(rig, "t1: prepare t1, cancel t1");
+}
+
+static void test_what_is_said_ahead_counts(void **state)
+{
+    struct rig *rig = *state;
+    static const char ahead[] =
+        "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t2\",\"stream\":2,"
+        "\"types\":[]}],\"seq\":8}";
+
+    rig->agent->poll.sent_ns = 10;
+    tp_agent_heard_ahead(rig->agent, tp_str_of(ahead), 20);
+    answer(rig, TP_LINK_REPORT, 15, 30, 7, "prepare", "t1");
+    expect(rig, "t2: prepare t2");
+    tp_agent_heard_ahead(rig->agent, tp_str_of(ahead), 40); /* the same again */
+    answer(rig, TP_LINK_POLL, 10, 50, 9, "cancel", "t2");
+    expect(rig, "t2: prepare t2, cancel t2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_an_order_that_was_overtaken_is_not_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_in_the_order_of_the_service_all_are_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_service_that_started_anew_is_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_service_that_does_not_count_is_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_said_ahead_counts, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

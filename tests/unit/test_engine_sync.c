@@ -1,0 +1,156 @@
+/* Syncs of one producer that come in in another order than they were sent. */
+#include "support/engine_test.h"
+
+#include "base/err.h"
+
+static struct tp_sync_reply sync_with(struct rig *r, const char *producer,
+                                      const struct tp_sync_request *sync)
+{
+    struct tp_sync_reply reply;
+
+    assert_int_equal(tp_engine_sync(r->engine, rig_str(producer), sync, r->now, &reply,
+                                    &r->problem, &r->err),
+                     TP_OK);
+    return reply;
+}
+
+static uint64_t step_of(struct rig *r, const char *producer)
+{
+    struct tp_producer_list *list;
+    uint64_t step;
+
+    assert_int_equal(tp_engine_producer_get(r->engine, rig_str(producer), r->now, &list,
+                                            &r->problem, &r->err),
+                     TP_OK);
+    step = list->items[0].step;
+    tp_producer_list_free(list);
+    return step;
+}
+
+/* It has begun with step 10 and says so before a sync that was held up on its way, from
+ * step 8: it has not gone back, and is not done at 10. */
+static void test_a_step_that_was_overtaken_is_no_going_back(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {
+        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
+    struct tp_sync_ack acks[2] = {{.command = TP_COMMAND_PREPARE},
+                                  {.command = TP_COMMAND_START, .has_step = true}};
+    struct tp_sync_request late = {
+        .acks = acks, .n_acks = 1, .has_step = true, .step = 8, .seq = 2};
+    struct tp_sync_request begun = {
+        .acks = acks, .n_acks = 2, .has_step = true, .step = 10, .seq = 3};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    acks[1].step = 10;
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    acks[0].trace_id = acks[1].trace_id = rig_str(id);
+    sync_with(r, p, &(struct tp_sync_request){.has_step = true, .step = 8, .seq = 1});
+    sync_with(r, p, &begun);
+    rig_expect_state(r, id, "recording");
+    sync_with(r, p, &late);
+    assert_int_equal(step_of(r, p), 10);
+    begun.seq = 4;
+    sync_with(r, p, &begun);
+    rig_expect_state(r, id, "recording");
+    begun.step = 12;
+    begun.seq = 5;
+    sync_with(r, p, &begun);
+    rig_expect_state(r, id, "stopping");
+}
+
+/* Fewer counts that were overtaken are no lie, and what was promised last holds. */
+static void test_counts_and_heartbeats_that_were_overtaken_are_passed_over(void **state)
+{
+    struct rig *r = *state;
+    struct tp_sync_counts counts = {.emitted = 9};
+    struct tp_sync_request sync = {
+        .counts = &counts, .n_counts = 1, .heartbeat_ms = 10000, .seq = 2};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+    struct tp_sync_reply reply;
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    reply = rig_sync(r, p, NULL);
+    rig_sync(r, p, &reply);
+    counts.trace_id = rig_str(id);
+    sync_with(r, p, &sync);
+    counts.emitted = 4;
+    sync.heartbeat_ms = 60000;
+    sync.seq = 1;
+    sync_with(r, p, &sync);
+    view = rig_view(r, id);
+    assert_int_equal(view->members[0].reported.emitted, 9);
+    assert_string_equal(view->members[0].reason, "");
+    tp_trace_view_free(view);
+    rig_wait(r, 10 * RIG_S);
+    view = rig_view(r, id);
+    assert_string_equal(view->members[0].state, "lost");
+    tp_trace_view_free(view);
+}
+
+/* An ack holds whenever it comes; so who overtakes itself is not asked again. */
+static void test_an_ack_that_was_overtaken_counts(void **state)
+{
+    struct rig *r = *state;
+    struct tp_sync_ack ack = {.command = TP_COMMAND_PREPARE};
+    struct tp_sync_request late = {.acks = &ack, .n_acks = 1, .seq = 1};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    ack.trace_id = rig_str(id);
+    reply = sync_with(r, p, &(struct tp_sync_request){.seq = 2});
+    assert_int_equal(reply.commands[0].kind, TP_COMMAND_PREPARE);
+    reply = sync_with(r, p, &late);
+    assert_int_equal(reply.n_commands, 1);
+    assert_int_equal(reply.commands[0].kind, TP_COMMAND_START);
+}
+
+/* A program that was started anew counts anew; the service goes on. */
+static void test_a_registration_begins_to_count_anew(void **state)
+{
+    struct rig *r = *state;
+    char p[TP_TRACE_ID_BYTES], again[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply first, second;
+
+    rig_producer(r, "j", "p0", 0, p);
+    first =
+        sync_with(r, p,
+                  &(struct tp_sync_request){.has_step = true, .step = 70, .seq = 9});
+    rig_producer(r, "j", "p0", 0, again);
+    assert_string_equal(again, p);
+    second =
+        sync_with(r, p,
+                  &(struct tp_sync_request){.has_step = true, .step = 2, .seq = 1});
+    assert_int_equal(step_of(r, p), 2);
+    assert_true(second.seq > first.seq);
+    assert_true(first.seq > 0);
+}
+
+static void test_who_does_not_count_its_syncs_may_go_back(void **state)
+{
+    struct rig *r = *state;
+    char p[TP_TRACE_ID_BYTES];
+
+    rig_producer(r, "j", "p0", 0, p);
+    sync_with(r, p, &(struct tp_sync_request){.has_step = true, .step = 70});
+    sync_with(r, p, &(struct tp_sync_request){.has_step = true, .step = 2});
+    assert_int_equal(step_of(r, p), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        engine_test(test_a_step_that_was_overtaken_is_no_going_back),
+        engine_test(test_counts_and_heartbeats_that_were_overtaken_are_passed_over),
+        engine_test(test_an_ack_that_was_overtaken_counts),
+        engine_test(test_a_registration_begins_to_count_anew),
+        engine_test(test_who_does_not_count_its_syncs_may_go_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
