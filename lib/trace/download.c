@@ -107,7 +107,7 @@ static int measure_header(struct tp_download *d, struct tp_err *err)
     d->header_bytes = d->text.len;
     for (size_t i = 0; rc == TP_OK && i < d->merge->n_streams; i++) {
         d->text.len = 0;
-        rc = tp_perfetto_header_stream(d->merge, i, &d->text, err);
+        rc = tp_perfetto_header_stream(d->merge, i, d->opts.info, &d->text, err);
         d->header_bytes += d->text.len;
     }
     d->text.len = 0;
@@ -207,7 +207,8 @@ static int run_metas(struct tp_download *d, struct tp_err *err)
     }
     ix = d->streams[d->stream].index;
     if (is_perfetto(d)) {
-        rc = tp_perfetto_header_stream(d->merge, d->stream, &d->text, err);
+        rc =
+            tp_perfetto_header_stream(d->merge, d->stream, d->opts.info, &d->text, err);
     } else {
         while (rc == TP_OK && d->meta < ix->n_metas && d->text.len < CHUNK_BYTES) {
             const struct tp_index_meta *meta = &ix->metas[d->meta++];

@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/pb.h"
+#include "core/type.h"
 #include "trace/chrome_head.h"
 #include "trace/merge.h"
 #include "trace/pf_descriptor.h"
@@ -177,7 +178,17 @@ static int write_threads(const struct tp_merge *m, size_t stream, struct tp_buf 
     return rc;
 }
 
-static int write_counters(const struct tp_merge *m, size_t stream, struct tp_buf *name,
+/* The unit of a custom type, by the `cat` of its events; empty: none. */
+static struct tp_str unit_of(const struct tp_trace_info *info, struct tp_str cat)
+{
+    for (size_t i = 0; i < info->n_types; i++)
+        if (tp_str_equal(tp_type_full_name(info->types[i]), cat))
+            return tp_str_of(info->types[i]->unit);
+    return (struct tp_str){NULL, 0};
+}
+
+static int write_counters(const struct tp_merge *m, size_t stream,
+                          const struct tp_trace_info *info, struct tp_buf *name,
                           struct tp_buf *out, struct tp_err *err)
 {
     const struct tp_stream_index *ix = m->streams[stream].index;
@@ -192,6 +203,7 @@ static int write_counters(const struct tp_merge *m, size_t stream, struct tp_buf
             .parent_uuid = process_uuid(m, (size_t)(p - m->processes)),
             .pid = &s->pid,
             .tid = &s->tid,
+            .unit = unit_of(info, s->cat),
             .series = {s->series.ptr == NULL ? "" : s->series.ptr, s->series.len}};
 
         name->len = 0;
@@ -251,7 +263,8 @@ static int write_merged(uint32_t sequence_id, struct tp_buf *out, struct tp_err 
 }
 
 int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
-                              struct tp_buf *out, struct tp_err *err)
+                              const struct tp_trace_info *info, struct tp_buf *out,
+                              struct tp_err *err)
 {
     struct tp_buf name = {0};
     int rc = tp_pf_write_clear(out, m->streams[stream].index->stream_no, err);
@@ -263,7 +276,7 @@ int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
     if (rc == TP_OK)
         rc = write_threads(m, stream, &name, out, err);
     if (rc == TP_OK)
-        rc = write_counters(m, stream, &name, out, err);
+        rc = write_counters(m, stream, info, &name, out, err);
     tp_buf_fini(&name);
     return rc;
 }

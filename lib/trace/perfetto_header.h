@@ -35,8 +35,10 @@ int tp_perfetto_header_info(const struct tp_merge *m, const struct tp_trace_info
  * Append what introduces one stream of the plan. Errors as tp_perfetto_header_info().
  *
  * stream  place in the plan.
+ * info    of whose types counters have their units.
  */
 int tp_perfetto_header_stream(const struct tp_merge *m, size_t stream,
-                              struct tp_buf *out, struct tp_err *err);
+                              const struct tp_trace_info *info, struct tp_buf *out,
+                              struct tp_err *err);
 
 #endif

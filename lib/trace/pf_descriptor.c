@@ -22,7 +22,7 @@ size_t tp_pf_descriptor_room(const struct tp_pf_descriptor *d)
     return FIXED_ROOM + tp_pb_bytes_room(d->name.len) +
            tp_pb_bytes_room(d->process_name.len) +
            tp_pb_bytes_room(d->thread_name.len) + tp_pb_bytes_room(d->series.len) +
-           tp_pb_bytes_room(id_text_bytes(d->pid)) +
+           tp_pb_bytes_room(d->unit.len) + tp_pb_bytes_room(id_text_bytes(d->pid)) +
            tp_pb_bytes_room(id_text_bytes(d->tid)) + tp_pb_bytes_room(d->own_name.len) +
            TP_PB_SLACK;
 }
@@ -50,6 +50,17 @@ static char *put_id(char *p, const struct tp_id *id, uint32_t number_field,
     else if (id->kind == TP_ID_TEXT)
         p = tp_pb_put_bytes(p, text_field, id->text.ptr, id->text.len);
     return p;
+}
+
+/* The body of a CounterDescriptor. Older viewers know only units that have numbers. */
+static char *put_unit(char *p, struct tp_str unit)
+{
+    static const char *const numbered[] = {"ns", "count", "bytes"};
+
+    for (unsigned i = 0; i < sizeof(numbered) / sizeof(*numbered); i++)
+        if (tp_str_is(unit, numbered[i]))
+            p = tp_pb_put_u64(p, TP_PF_COUNTER_UNIT, i + 1);
+    return tp_pb_put_bytes(p, TP_PF_COUNTER_UNIT_NAME, unit.ptr, unit.len);
 }
 
 /* What viewers read. int32 fields are sign-extended to 64 bits on the wire. */
@@ -81,6 +92,8 @@ static char *put_public(char *p, const struct tp_pf_descriptor *d)
     }
     if (d->kind == TP_PF_KIND_SERIES) {
         p = open_message(p, TP_PF_TRACK_COUNTER, &at);
+        if (d->unit.len > 0)
+            p = put_unit(p, d->unit);
         close_message(p, at);
     }
     return p;

@@ -48,6 +48,7 @@ struct tp_pf_descriptor {
     /* What tp_pf_reader gives back: */
     const struct tp_id *pid, *tid; /* NULL: as an id of TP_ID_NONE */
     uint32_t lane;
+    struct tp_str unit;     /* of KIND_SERIES: of its values, for viewers: "GB/s" */
     struct tp_str series;   /* of KIND_SERIES: the argument's name; ptr not NULL */
     struct tp_str own_name; /* becomes a metadata event when a download is read again */
 };

@@ -175,7 +175,12 @@ enum {
 };
 
 /* counter_descriptor.proto: CounterDescriptor */
-enum { TP_PF_COUNTER_MULTIPLIER = 4, TP_PF_COUNTER_INCREMENTAL = 5 };
+enum {
+    TP_PF_COUNTER_UNIT = 3, /* enum: 1 "ns", 2 "count", 3 "bytes" */
+    TP_PF_COUNTER_MULTIPLIER = 4,
+    TP_PF_COUNTER_INCREMENTAL = 5,
+    TP_PF_COUNTER_UNIT_NAME = 6
+};
 
 /* clock_snapshot.proto: ClockSnapshot and its Clock; builtin_clock.proto */
 enum {

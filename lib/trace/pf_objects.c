@@ -298,17 +298,20 @@ static int series_key(struct tp_pf_objects *o, const struct tp_event *ev,
     return rc;
 }
 
-/* Copy the three texts of a series. */
+/* Copy the texts of a series. */
 static int series_texts(struct tp_pf_objects *o, const struct tp_event *ev,
                         struct tp_str key, struct tp_pf_object *object,
                         struct tp_err *err)
 {
+    struct tp_str cat = {ev->cat.ptr, ev->cat.ptr == NULL ? 0 : ev->cat.len};
     struct tp_buf text = {0};
     int rc = put_counter_name(&text, ev, err);
 
     if (rc == TP_OK)
         rc = tp_intern_copy(&o->arena, (struct tp_str){text.data, text.len},
                             &object->counter, err);
+    if (rc == TP_OK)
+        rc = tp_intern_copy(&o->arena, cat, &object->cat, err);
     if (rc == TP_OK)
         rc = tp_intern_copy(&o->arena, key, &object->series, err);
     text.len = 0;

@@ -26,6 +26,7 @@ struct tp_pf_object {
     struct tp_track track; /* of a series: that of the event that it was met in */
     uint64_t track_uuid;   /* of a series: that of `track` */
     struct tp_str counter; /* of a series: the event's name, with its id */
+    struct tp_str cat;     /* of a series: that of the event that it was met in */
     struct tp_str series;
     struct tp_str shown; /* of a series: what viewers see */
 };

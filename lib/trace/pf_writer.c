@@ -567,7 +567,8 @@ const struct tp_pf_series *tp_pf_writer_series(const struct tp_pf_writer *w, siz
 
         if (object->kind == TP_PF_KIND_SERIES)
             w->series[(*n)++] = (struct tp_pf_series){object->uuid, &object->track,
-                                                      object->counter, object->series};
+                                                      object->counter, object->cat,
+                                                      object->series};
     }
     return *n == 0 ? NULL : w->series;
 }

@@ -137,6 +137,7 @@ struct tp_pf_series {
     uint64_t uuid;
     const struct tp_track *track; /* whose pid it belongs to: that of the first event */
     struct tp_str counter;        /* the event's name, with its id when it has one */
+    struct tp_str cat;            /* of the first event; len 0: it has none */
     struct tp_str series;         /* the argument's name */
 };
 

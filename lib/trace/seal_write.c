@@ -361,6 +361,8 @@ static int index_series(struct tp_seal_writer *w, struct tp_err *err)
             rc = tp_stream_index_dup(ix, from[i].counter, &s.counter, err);
         if (rc == TP_OK)
             rc = tp_stream_index_dup(ix, from[i].series, &s.series, err);
+        if (rc == TP_OK)
+            rc = tp_stream_index_dup(ix, from[i].cat, &s.cat, err);
         if (rc != TP_OK)
             return rc;
         ix->series[ix->n_series++] = s;

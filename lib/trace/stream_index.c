@@ -246,6 +246,7 @@ static void put_tracks(struct doc *d, const struct tp_stream_index *ix)
         put_id(d, &s->tid);
         put_str(d, s->counter);
         put_str(d, s->series);
+        put_str(d, s->cat);
         close_with(d, "]");
     }
     close_with(d, "]");

@@ -25,6 +25,7 @@ struct tp_index_series {
     uint64_t uuid;
     struct tp_id pid, tid;
     struct tp_str counter, series;
+    struct tp_str cat; /* of the first event; empty: none, or it is not known */
 };
 
 /* A metadata (M) event, kept whole. */

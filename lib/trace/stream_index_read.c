@@ -32,6 +32,11 @@ static struct json_object *take(struct row *r)
     return json_object_array_get_idx(r->items, r->next++);
 }
 
+static bool has_more(const struct row *r)
+{
+    return r->next < json_object_array_length(r->items);
+}
+
 /* Whether v is an integer of 64 bits without a sign; *out is set then. */
 static bool as_u64(struct json_object *v, uint64_t *out)
 {
@@ -142,6 +147,8 @@ static void read_series(struct row *r, void *item)
     s->tid = take_id(r);
     s->counter = take_str(r);
     s->series = take_str(r);
+    if (has_more(r)) /* an older index does not say it */
+        s->cat = take_str(r);
 }
 
 static void read_meta(struct row *r, void *item)

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
+import { TraceProcessor } from './lib/perfetto.mjs';
 import { BINARY, serve } from './lib/server.mjs';
 
 const EXAMPLES = path.join(path.dirname(BINARY), 'examples');
@@ -36,12 +37,16 @@ async function record(t, server, name, args, { n = 1, job = 'default', events })
 }
 
 test('the C program shows its parts inside of its steps, and its counter', async (t) => {
-  const { events } = await record(t, await serve(t), 'basic', [FOR_EVER], { events: 200 });
+  const server = await serve(t);
+  const { end, events } = await record(t, server, 'basic', [FOR_EVER], { events: 200 });
   const steps = events.filter((e) => e.name === 'step'), parts = events.filter((e) => e.name === 'part');
   assert.ok(steps.length > 3);
   assert.ok(parts.length >= 4 * (steps.length - 1));
   assert.ok(steps.slice(1, -1).every((s) => s.args.total > 0 && s.args.shape === 'wide'));
   assert.ok(events.some((e) => e.ph === 'C' && e.cat === 'basic.MEMORY'));
+  const judge = await TraceProcessor.load(await server.download(end.id, '?format=perfetto'));
+  const [{ unit }] = await judge.query("select unit from counter_track where name = 'in use'");
+  assert.equal(unit, 'bytes');
 });
 
 test('the C++ program shows spans of three threads and the arrows between them', { skip: !fs.existsSync(path.join(EXAMPLES, 'cpp')) && 'there is no C++ compiler' }, async (t) => {

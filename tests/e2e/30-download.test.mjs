@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { eventsOf, slice, slices } from './lib/events.mjs';
+import { TraceProcessor } from './lib/perfetto.mjs';
 import { serve } from './lib/server.mjs';
 
 async function twoRanks(t) {
@@ -28,6 +29,19 @@ test('everything that a reader needs stands before the events', async (t) => {
   const told = JSON.stringify(out.traceplane);
   for (const word of [id, 'two \\"ranks\\"', 'abc', 'node0', 'node1', 'complete', 'cpu_op']) assert.ok(told.includes(word), `${word} is not in ${told}`);
   assert.ok(out.schemaVersion !== undefined && out.baseTimeNanoseconds !== undefined);
+});
+
+test('a counter has the unit of its type', async (t) => {
+  const server = await serve(t);
+  for (const [type_name, unit] of [['MEMORY', 'bytes'], ['LOAD', undefined]]) await server.expect('POST', '/types', [201], { body: { plugin: 'ascend', type_name, kind: 'counter', unit } });
+  const { id } = await server.createTrace();
+  const counter = (cat, name, ts) => ({ ph: 'C', cat, name, pid: 1, tid: 1, ts, args: { chip: 7, board: 9.5 } });
+  await server.events(id, [counter('ascend.MEMORY', 'memory', 1), counter('ascend.LOAD', 'load', 2), counter('nobody.KNOWS', 'odd', 3), counter('ascend.MEMORY', 'memory', 4)]);
+  await server.stopTrace(id);
+  const judge = await TraceProcessor.load(await server.download(id, '?format=perfetto'));
+  assert.deepEqual(await judge.errors(), []);
+  const found = await judge.query('select name, unit from counter_track order by name');
+  assert.deepEqual(found.map((r) => [r.name, r.unit]), [['load board', null], ['load chip', null], ['memory board', 'bytes'], ['memory chip', 'bytes'], ['odd board', null], ['odd chip', null]]);
 });
 
 test('in a merge every rank has processes and flows of its own', async (t) => {

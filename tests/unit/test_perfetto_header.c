@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/pb_read.h"
+#include "core/type.h"
 #include "support/fault.h"
 #include "trace/merge.h"
 #include "trace/perfetto_header.h"
@@ -44,6 +45,7 @@ static struct tp_index_series series[] = {{.uuid = 5,
                                            .pid = NUM(4037),
                                            .tid = NUM(0),
                                            .counter = STR("HBM"),
+                                           .cat = STR("ascend.BANDWIDTH"),
                                            .series = STR("read")}};
 static struct tp_index_meta metas[] = {{.name = STR("process_name"),
                                         .pid = NUM(4037),
@@ -65,7 +67,22 @@ static const struct tp_stream_index ix = {.stream_no = 3,
 static const struct tp_producer_info producer = {
     .has_rank = true, .rank = 2, .has_clock = true, .clock_offset_ns = 100};
 static const struct tp_merge_stream stream = {&ix, &producer};
-static const struct tp_trace_info info = {.job = STR("llama")};
+static const struct tp_type power = {.plugin_bytes = 6,
+                                     .name_bytes = 12,
+                                     .name = "ascend.POWER",
+                                     .type_name = power.name + 7,
+                                     .unit = "W",
+                                     .description = ""};
+static const struct tp_type bandwidth = {.plugin_bytes = 6,
+                                         .name_bytes = 16,
+                                         .name = "ascend.BANDWIDTH",
+                                         .type_name = bandwidth.name + 7,
+                                         .unit = "GB/s",
+                                         .description = ""};
+static const struct tp_type *const types[] = {&power, &bandwidth};
+static const struct tp_trace_info info = {.job = STR("llama"),
+                                          .types = types,
+                                          .n_types = 2};
 
 static bool holds(const struct tp_buf *b, const char *text)
 {
@@ -82,7 +99,7 @@ static size_t write_stream(struct tp_buf *out)
     size_t n = 0;
 
     assert_int_equal(tp_merge_new(&stream, 1, &m, &err), TP_OK);
-    assert_int_equal(tp_perfetto_header_stream(m, 0, out, &err), TP_OK);
+    assert_int_equal(tp_perfetto_header_stream(m, 0, &info, out, &err), TP_OK);
     tp_merge_free(m);
     c = (struct tp_pb){out->data, out->data + out->len};
     for (; c.p < c.end; n++) {
@@ -105,6 +122,7 @@ static void test_all_tracks_are_introduced_by_name(void **state)
     assert_true(holds(&b, "PyTorch Profiler"));
     assert_true(holds(&b, "tid 7 (lane 1)"));
     assert_true(holds(&b, "HBM read"));
+    assert_true(holds(&b, "\x32\x04GB/s")); /* CounterDescriptor.unit_name */
     tp_buf_fini(&b);
 }
 
@@ -199,7 +217,7 @@ static void read_back(size_t n, uint32_t process_no, char *lines, size_t room)
     }
     assert_int_equal(tp_merge_new(streams, n, &m, NULL), TP_OK);
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(tp_perfetto_header_stream(m, i, &b, NULL), TP_OK);
+        assert_int_equal(tp_perfetto_header_stream(m, i, &info, &b, NULL), TP_OK);
         write_flow(indexes[i].stream_no, &b);
     }
     tp_merge_free(m);
@@ -263,7 +281,7 @@ static void test_each_allocation_fails_cleanly(void **state)
         fault_arm(n);
         rc = tp_perfetto_header_info(m, &info, NULL, 0, &b, &err);
         if (rc == TP_OK)
-            rc = tp_perfetto_header_stream(m, 0, &b, &err);
+            rc = tp_perfetto_header_stream(m, 0, &info, &b, &err);
         tp_buf_fini(&b);
         if (!fault_disarm()) {
             assert_int_equal(rc, TP_OK);

@@ -201,6 +201,7 @@ static void test_types_names_and_series_are_in_the_index(void **state)
     assert_int_equal(ix->n_series, 2);
     assert_true(tp_str_is(ix->series[1].counter, "HBM"));
     assert_true(tp_str_is(ix->series[1].series, "write"));
+    assert_true(tp_str_is(ix->series[1].cat, "hw"));
     assert_int_equal(ix->n_types, 2);
     assert_int_equal(ix->types[0].count, 2);
     assert_int_equal(ix->types[0].total_ns, 6000);

@@ -34,7 +34,7 @@ static int add_lists(struct tp_stream_index *ix, struct tp_err *err)
         rc = tp_stream_index_grow(&ix->series, 0, sizeof(*ix->series), err);
     if (rc == TP_OK)
         ix->series[ix->n_series++] = (struct tp_index_series){
-            .uuid = 5, .pid = number, .counter = s, .series = s};
+            .uuid = 5, .pid = number, .counter = s, .cat = s, .series = s};
     if (rc == TP_OK)
         rc = tp_stream_index_grow(&ix->metas, 0, sizeof(*ix->metas), err);
     if (rc == TP_OK)
@@ -128,6 +128,7 @@ static void test_what_is_written_is_read_back(void **state)
     assert_true(tp_str_equal(back.tracks[3].pid.text, text.text));
     assert_int_equal(back.tracks[3].tid.number, INT64_MIN);
     assert_int_equal(back.series[0].tid.kind, TP_ID_NONE);
+    assert_true(tp_str_equal(back.series[0].cat, ix.series[0].cat));
     assert_true(tp_str_equal(back.metas[0].args_json, ix.metas[0].args_json));
     assert_int_equal(back.types[0].last_ns, INT64_MAX);
     assert_int_equal(back.blocks[0].max_end_ns, INT64_MIN);
@@ -173,6 +174,7 @@ static void test_damaged_documents_are_refused(void **state)
         "{\"version\":1,\"tracks\":[[1]]}",
         "{\"version\":1,\"tracks\":[[1,2,true,4]]}",
         "{\"version\":1,\"tracks\":[[1,4294967296,3,4]]}",
+        "{\"version\":1,\"series\":[[5,1,null,\"HBM\",\"read\",7]]}",
         "{\"version\":1,\"members\":[[\"k\",7]]}",
         "{\"version\":1,\"types\":[[\"k\",1,2,3,18446744073709551615]]}",
         "{\"version\":1,\"damage_offsets\":[-1]}",
@@ -200,6 +202,21 @@ static void test_unknown_members_are_passed_over(void **state)
     (void)state;
     assert_int_equal(tp_stream_index_read(doc, sizeof(doc) - 1, &back, &err), TP_OK);
     assert_int_equal(back.n_events, 5);
+    tp_stream_index_fini(&back);
+}
+
+/* A series that an older writer described has no category. */
+static void test_an_older_index_is_read(void **state)
+{
+    static const char doc[] =
+        "{\"version\":1,\"series\":[[5,1,null,\"HBM\",\"read\"]]}";
+    struct tp_stream_index back;
+    struct tp_err err;
+
+    (void)state;
+    assert_int_equal(tp_stream_index_read(doc, sizeof(doc) - 1, &back, &err), TP_OK);
+    assert_true(tp_str_is(back.series[0].series, "read"));
+    assert_int_equal(back.series[0].cat.len, 0);
     tp_stream_index_fini(&back);
 }
 
@@ -243,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_an_empty_index_is_read_back),
         cmocka_unit_test(test_damaged_documents_are_refused),
         cmocka_unit_test(test_unknown_members_are_passed_over),
+        cmocka_unit_test(test_an_older_index_is_read),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
 
