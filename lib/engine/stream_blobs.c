@@ -83,6 +83,13 @@ static int open_log(struct tp_stream *s, struct tp_stream_log_report *report,
     return tp_stream_log_open(s->trace->engine->opts.blobs, name, &s->log, report, err);
 }
 
+bool tp_stream_blobs_has(struct tp_stream *s, uint64_t seq)
+{
+    struct tp_counts counts;
+
+    return s->log != NULL && tp_stream_log_find(s->log, seq, &counts, NULL) == TP_OK;
+}
+
 int tp_stream_blobs_append(struct tp_stream *s, const struct tp_ingest_result *batch,
                            bool has_seq, uint64_t seq, struct tp_counts *counts,
                            bool *is_duplicate, struct tp_err *err)

@@ -34,6 +34,10 @@ bool tp_stream_blob_parse(const char *name, char *trace_id, uint32_t *no,
  * when that failed. The control lock is held, and nobody may be appending. */
 bool tp_stream_blobs_remove(struct tp_trace *t);
 
+/* Whether a batch with this number is in the log of a stream that takes data. The
+ * stream's lock is held, and its trace is not sealed meanwhile. */
+bool tp_stream_blobs_has(struct tp_stream *s, uint64_t seq);
+
 /*
  * Append a batch to the log of a stream, which is made when it is new. The stream's
  * lock is held, the control lock is not.

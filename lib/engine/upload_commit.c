@@ -125,6 +125,33 @@ static void lose_and_stop(struct tp_upload *u, uint64_t n_events)
                      &ignored);
 }
 
+/*
+ * Whether the stream has the batch: its answer was lost, and it comes again. It was
+ * counted, whatever becomes of it now. The trace is not sealed while its log is looked
+ * at. No lock is held.
+ */
+static bool is_repeat(struct tp_upload *u)
+{
+    struct tp_stream *s = u->stream;
+    bool may_look;
+
+    if (u->is_repeat || !u->has_seq || u->kind != TP_UPLOAD_EVENTS)
+        return u->is_repeat;
+    tp_lock_take(&u->e->lock);
+    may_look = tp_upload_is_welcome(u->trace);
+    u->trace->n_committing += may_look;
+    tp_lock_give(&u->e->lock);
+    if (!may_look)
+        return false;
+    tp_lock_take(&s->lock);
+    u->is_repeat = tp_stream_blobs_has(s, u->seq);
+    tp_lock_give(&s->lock);
+    tp_lock_take(&u->e->lock);
+    u->trace->n_committing--;
+    tp_lock_give(&u->e->lock);
+    return u->is_repeat;
+}
+
 int tp_upload_unstored(struct tp_upload *u, int rc, uint64_t n_events,
                        struct tp_err *err)
 {
@@ -132,7 +159,7 @@ int tp_upload_unstored(struct tp_upload *u, int rc, uint64_t n_events,
 
     if (err != NULL)
         why = *err;
-    if (u->kind == TP_UPLOAD_EVENTS) {
+    if (u->kind == TP_UPLOAD_EVENTS && !is_repeat(u)) {
         tp_lock_take(&u->e->lock);
         refuse_batch(u, TP_DROP_STORAGE_FAILED, n_events, why.message);
         tp_lock_give(&u->e->lock);
@@ -147,8 +174,10 @@ int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
     struct tp_quota *quota = &u->trace->quota;
     uint64_t more = bytes > u->charged_bytes ? bytes - u->charged_bytes : 0;
     uint64_t used = tp_quota_used(quota);
-    int rc = more == 0 ? TP_OK : tp_quota_charge(quota, more, err);
+    int rc = more == 0 || u->is_repeat ? TP_OK : tp_quota_charge(quota, more, err);
 
+    if (u->is_repeat)
+        return TP_OK;
     if (rc == TP_OK) {
         u->charged_bytes += more;
         return TP_OK;
@@ -159,6 +188,10 @@ int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
     u->charged_bytes = 0;
     if (u->kind == TP_UPLOAD_FILE)
         return rc;
+    if (is_repeat(u)) {
+        tp_problem_clear(problem);
+        return TP_OK;
+    }
     tp_lock_take(&u->e->lock);
     lose_and_stop(u, n_events);
     tp_lock_give(&u->e->lock);
@@ -236,7 +269,8 @@ static int account(struct tp_upload *u, int rc, bool is_duplicate, struct tp_now
         if (u->has_seq && tp_refusals_take_back(s, u->seq))
             tp_streams_write(s);
         add_batch(u, is_duplicate);
-        stop_when_full(u->trace, now);
+        if (!is_duplicate)
+            stop_when_full(u->trace, now);
     }
     tp_lock_give(&u->e->lock);
     return rc;

@@ -22,6 +22,7 @@ struct tp_upload {
     const char *leave_out; /* a member that is not kept; NULL = none */
     bool has_seq;
     uint64_t seq;
+    bool is_repeat; /* known to be in the log already: it takes no more room */
     struct tp_ingest *ingest; /* made with the first bytes, which tell the form */
     const struct tp_ingest_result *result;
     uint64_t received_bytes;
@@ -47,8 +48,9 @@ int tp_upload_refuse(struct tp_trace *t, uint64_t n_events, struct tp_problem *p
 
 /*
  * Make room in the trace for a payload of so many bytes, less what was charged for it
- * before. What does not fit is counted as lost where it would have been, unless it is a
- * file, and the trace stops: it is full. No lock is held.
+ * before; a batch that the stream has already needs none. What does not fit is counted
+ * as lost where it would have been, unless it is a file, and the trace stops: it is
+ * full. No lock is held.
  *
  * n_events  how many were read of the body.
  *

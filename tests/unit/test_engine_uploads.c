@@ -404,6 +404,37 @@ static int feed_file(struct rig *r, const char *id, enum tp_upload_kind kind,
     return rc;
 }
 
+/* A batch is stored, its answer is lost, and the trace is full when it comes again: it
+ * was counted as stored and as dropped. */
+static void test_a_batch_that_comes_again_is_not_over_the_limit(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j"),
+                                             .stop_max_bytes = 3000};
+    char *body = rig_events("kernel", 20, 1);
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply orders;
+    struct tp_upload_reply reply;
+    int64_t seq = 0;
+
+    rig_join(r, "p", 0, p);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    orders = rig_sync(r, p, NULL);
+    rig_sync(r, p, &orders);
+    while (rig_post(r, id, p, 0, ++seq, body, NULL) == TP_OK)
+        continue;
+    rig_expect_state(r, id, "stopping");
+    assert_int_equal(rig_post(r, id, p, 0, seq - 1, body, &reply), TP_OK);
+    assert_true(reply.is_duplicate);
+    assert_int_equal(reply.accepted, 20);
+    assert_int_equal(rig_post(r, id, p, 0, seq, body, NULL), TP_EQUOTA);
+    orders = rig_sync(r, p, NULL);
+    rig_sync(r, p, &orders);
+    rig_work(r);
+    rig_expect_outcome(r, id, "lossy", "20 events dropped (over-limit)");
+    free(body);
+}
+
 static void test_the_quota_of_a_trace_holds_while_a_body_comes_in(void **state)
 {
     static const enum tp_upload_kind kinds[] = {TP_UPLOAD_FILE, TP_UPLOAD_EVENTS};
@@ -734,6 +765,7 @@ int main(void)
         engine_test(test_a_file_tells_who_it_is_from_at_once),
         engine_test(test_a_file_name_shows_no_path_and_nothing_dangerous),
         engine_test(test_max_bytes_stops_the_trace_and_counts_what_did_not_fit),
+        engine_test(test_a_batch_that_comes_again_is_not_over_the_limit),
         engine_test(test_an_abandoned_upload_leaves_nothing),
         engine_test(test_a_stop_waits_for_an_upload_that_was_begun),
         engine_test(test_an_upload_that_is_too_slow_is_late_and_counted),
