@@ -45,19 +45,33 @@ int tp_type_counts_get(struct tp_type_counts *c, unsigned id,
     return TP_OK;
 }
 
-int tp_type_counts_copy(struct tp_type_counts *to, const struct tp_type_counts *from,
+int tp_type_counts_take(struct tp_type_counts *to, const struct tp_type_counts *report,
                         struct tp_err *err)
 {
-    struct tp_type_count *items = NULL;
+    struct tp_type_counts taken = {0};
+    struct tp_type_count *item;
+    int rc = TP_OK;
 
-    if (from->n > 0) {
-        items = malloc(from->n * sizeof(*items));
-        if (items == NULL)
-            return tp_fail(err, TP_ENOMEM, "no memory for the counts of types");
-        memcpy(items, from->items, from->n * sizeof(*items));
+    for (size_t i = 0; i < report->n && rc == TP_OK; i++) {
+        rc = tp_type_counts_get(&taken, report->items[i].id, &item, err);
+        if (rc == TP_OK) {
+            *item = report->items[i];
+            item->stored = 0;
+        }
+    }
+    for (size_t i = 0; i < to->n && rc == TP_OK; i++) {
+        if (to->items[i].stored == 0)
+            continue;
+        rc = tp_type_counts_get(&taken, to->items[i].id, &item, err);
+        if (rc == TP_OK)
+            item->stored = to->items[i].stored;
+    }
+    if (rc != TP_OK) {
+        tp_type_counts_fini(&taken);
+        return rc;
     }
     free(to->items);
-    *to = (struct tp_type_counts){items, from->n};
+    *to = taken;
     return TP_OK;
 }
 

@@ -43,8 +43,13 @@ void tp_type_counts_fini(struct tp_type_counts *c);
 int tp_type_counts_get(struct tp_type_counts *c, unsigned id,
                        struct tp_type_count **out, struct tp_err *err);
 
-/* Make *to a copy of from. TP_ENOMEM: it is as before. */
-int tp_type_counts_copy(struct tp_type_counts *to, const struct tp_type_counts *from,
+/*
+ * Take over what a producer reports: all of it in place of what *to had, but for what
+ * is stored, which the producer does not know and *to keeps.
+ *
+ * TP_ENOMEM  *to is as before.
+ */
+int tp_type_counts_take(struct tp_type_counts *to, const struct tp_type_counts *report,
                         struct tp_err *err);
 
 /*

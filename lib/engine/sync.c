@@ -233,7 +233,7 @@ static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
         keep_counts(m, &counts);
         return TP_OK;
     }
-    if (c->types != NULL && tp_type_counts_copy(&m->types, c->types, err) != TP_OK)
+    if (c->types != NULL && tp_type_counts_take(&m->types, c->types, err) != TP_OK)
         return TP_ENOMEM;
     m->reported = counts;
     tp_member_changed(m);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "core/activity.h"
 #include "engine/downloads.h"
 #include "trace/download.h"
 #include "trace/summary.h"
@@ -437,6 +438,52 @@ static void test_a_repeat_does_not_disturb(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
+/* What a producer has reported with the ack of the stop it says once more, since the
+ * answer was lost, while the stream of another is sealed. */
+static void test_a_report_said_again_while_others_are_sealed_changes_nothing(
+    void **state)
+{
+    struct rig *r = *state;
+    struct tp_type_counts types = {0};
+    struct tp_type_count *kernels;
+    struct tp_sync_counts counts = {.emitted = EVENTS, .types = &types};
+    struct tp_sync_ack ack = {.command = TP_COMMAND_STOP};
+    const struct tp_sync_request last = {
+        .acks = &ack, .n_acks = 1, .counts = &counts, .n_counts = 1};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+    struct tp_trace_view *view;
+    char *body = rig_events("kernel", 1, 1);
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    reply = rig_sync(r, p, NULL);
+    reply = rig_sync(r, p, &reply);
+    assert_int_equal(rig_native(r, id, p, 0, 1, 1, EVENTS), TP_OK);
+    assert_int_equal(rig_post(r, id, "other", 1, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernels,
+                                        NULL),
+                     TP_OK);
+    kernels->emitted = EVENTS;
+    ack.trace_id = counts.trace_id = rig_str(id);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &last, r->now, &reply,
+                                        &r->problem, &r->err),
+                         TP_OK);
+        rig_expect_state(r, id, "stopping");
+    }
+    rig_work(r);
+    rig_expect_state(r, id, "complete");
+    view = rig_view(r, id);
+    assert_int_equal(view->members[0].n_types, 1);
+    assert_int_equal(view->members[0].types[0].stored, EVENTS);
+    assert_int_equal(view->members[0].types[0].dropped[TP_DROP_LOST], 0);
+    tp_trace_view_free(view);
+    tp_type_counts_fini(&types);
+    free(body);
+}
+
 /* A start that is killed at each of its operations, and one after it. */
 static void test_a_kill_while_starting_changes_nothing(void **state)
 {
@@ -558,6 +605,7 @@ int main(void)
         engine_test(test_downloads_and_workers_share_the_seals),
         engine_test(test_what_a_restart_has_interrupted_is_waited_for),
         engine_test(test_a_repeat_does_not_disturb),
+        engine_test(test_a_report_said_again_while_others_are_sealed_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,32 @@ static void test_told_counts_always_add_up(void **state)
     assert_int_equal(told.dropped[TP_DROP_LOST], 0);
 }
 
+static void test_a_report_does_not_change_what_is_stored(void **state)
+{
+    struct tp_type_counts c = {0}, report = {0};
+    struct tp_type_count *t;
+
+    (void)state;
+    assert_int_equal(tp_type_counts_get(&c, 7, &t, NULL), TP_OK);
+    *t = (struct tp_type_count){.id = 7, .emitted = 9, .stored = 5};
+    assert_int_equal(tp_type_counts_get(&c, 3, &t, NULL), TP_OK);
+    *t = (struct tp_type_count){.id = 3, .emitted = 2};
+    assert_int_equal(tp_type_counts_get(&c, 60, &t, NULL), TP_OK);
+    *t = (struct tp_type_count){.id = 60, .stored = 4};
+    assert_int_equal(tp_type_counts_get(&report, 7, &t, NULL), TP_OK);
+    *t = (struct tp_type_count){.id = 7, .emitted = 11, .stored = 99, .filtered = 1};
+    assert_int_equal(tp_type_counts_take(&c, &report, NULL), TP_OK);
+    assert_int_equal(c.n, 2);
+    assert_int_equal(c.items[0].id, 7);
+    assert_int_equal(c.items[0].emitted, 11);
+    assert_int_equal(c.items[0].filtered, 1);
+    assert_int_equal(c.items[0].stored, 5);
+    assert_int_equal(c.items[1].id, 60);
+    assert_int_equal(c.items[1].stored, 4);
+    tp_type_counts_fini(&c);
+    tp_type_counts_fini(&report);
+}
+
 static void test_list_survives_every_allocation_failure(void **state)
 {
     (void)state;
@@ -155,7 +181,7 @@ static void test_list_survives_every_allocation_failure(void **state)
         fault_arm(n);
         rc = tp_type_counts_get(&c, 7, &t, NULL);
         if (rc == TP_OK)
-            rc = tp_type_counts_copy(&copy, &c, NULL);
+            rc = tp_type_counts_take(&copy, &c, NULL);
         if (rc == TP_OK)
             rc = tp_type_counts_write(&copy, &text, NULL);
         tp_type_counts_fini(&copy);
@@ -180,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_text_of_fewer_causes_is_read_and_other_text_is_not),
         cmocka_unit_test(test_check_finds_what_does_not_add_up),
         cmocka_unit_test(test_told_counts_always_add_up),
+        cmocka_unit_test(test_a_report_does_not_change_what_is_stored),
         cmocka_unit_test(test_list_survives_every_allocation_failure),
     };
 
