@@ -4,9 +4,11 @@
  *   start   by the first that comes to the step; but one that was never heard of before
  *           it, and did not begin there either, is not believed while others are before
  *           it: nobody knows whether it ever came by
- *   stop    when all that count have done theirs. Who goes back counts from there. Once
- *           one is done, who has not moved for IDLE_NS is not waited for any more: it
- *           hangs, or it lies
+ *   stop    when all that count have done theirs, those included of whom we have not
+ *           heard yet that they began: that word may be on its way for longer than the
+ *           steps of another take. Who goes back counts from there. Once one is done,
+ *           who has not moved for IDLE_NS is not waited for any more: it hangs, or it
+ *           lies
  */
 #include "engine/steps.h"
 
@@ -31,20 +33,34 @@ static uint64_t gives_up_ns(struct tp_member *m, struct tp_now now)
     return m->step_mono_ns + IDLE_NS;
 }
 
-/* It counts steps and has not come to the first that is wanted: it will record, too. */
-static bool is_behind(const struct tp_member *m)
+/* The last step that is known of m; 0: it counts none, as far as is known. */
+static uint64_t step_of(const struct tp_member *m)
 {
-    return m->state == TP_MEMBER_ARMED && m->step > 0 &&
-           m->trace->spec.start == TP_START_STEP;
+    return m->step == 0 && m->producer != NULL ? m->producer->step : m->step;
+}
+
+static bool is_before_start(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_ARMED || m->state == TP_MEMBER_WAITING;
+}
+
+/* Nothing was heard of it since a restart: it may have begun, and may count steps. */
+static bool is_unheard(const struct tp_member *m)
+{
+    return m->is_unsure && m->producer != NULL && m->producer->told_seq == 0;
+}
+
+/* It has not said that it began, and will record, or does so: it counts steps. */
+static bool is_yet_to_begin(const struct tp_member *m)
+{
+    return is_before_start(m) && (step_of(m) > 0 || is_unheard(m));
 }
 
 /* Whether it counts steps, is before the first that is wanted, and goes on. */
 static bool is_coming(struct tp_member *m, struct tp_now now)
 {
-    uint64_t step = m->step == 0 && m->producer != NULL ? m->producer->step : m->step;
-
-    return (m->state == TP_MEMBER_ARMED || m->state == TP_MEMBER_WAITING) && step > 0 &&
-           step < m->trace->spec.start_step && gives_up_ns(m, now) > now.mono_ns;
+    return is_before_start(m) && step_of(m) > 0 &&
+           step_of(m) < m->trace->spec.start_step && gives_up_ns(m, now) > now.mono_ns;
 }
 
 /* Whether the step of m is a reason to start. before: the last that it had told. */
@@ -72,6 +88,13 @@ static void start(struct tp_trace *t, uint64_t step, struct tp_now now)
     tp_life_start(t, cause, now, NULL);
 }
 
+/* When a member counts as gone, unless it is heard of. */
+static uint64_t goes_silent_ns(const struct tp_member *m)
+{
+    return m->producer == NULL ? 0
+                               : m->producer->seen_mono_ns + m->producer->silence_ns;
+}
+
 /* What is known of the steps of a trace that records. */
 struct progress {
     unsigned n_done;
@@ -81,17 +104,20 @@ struct progress {
 
 static void look_at(struct tp_member *m, struct tp_now now, struct progress *p)
 {
+    const bool is_late = is_yet_to_begin(m);
     uint64_t until_ns;
 
-    if (!is_behind(m) &&
+    if (!is_late &&
         (m->state != TP_MEMBER_RECORDING || (m->step == 0 && m->base_step == 0)))
         return; /* one that counts no steps is not waited for */
-    if (!is_behind(m) && m->step >= m->base_step &&
+    if (!is_late && m->step >= m->base_step &&
         m->step - m->base_step >= m->trace->spec.steps) {
         p->n_done++;
         return;
     }
     until_ns = gives_up_ns(m, now);
+    if (is_late && until_ns > goes_silent_ns(m))
+        until_ns = goes_silent_ns(m);
     if (until_ns <= now.mono_ns)
         return;
     p->n_moving++;

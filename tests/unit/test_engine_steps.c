@@ -2,6 +2,7 @@
 #include "support/engine_test.h"
 
 #include "base/err.h"
+#include "core/limits.h"
 
 static void test_steps_start_and_stop_a_trace(void **state)
 {
@@ -73,11 +74,85 @@ static void test_a_step_begins_in_the_producers(void **state)
     rig_expect_state(r, id, "stopping");
 }
 
+/* Three producers that count steps, in a trace of two steps that has started: the
+ * first has begun with step 10, of the others that is not known. */
+static void start_three(struct rig *r, char p[3][TP_TRACE_ID_BYTES], char *id)
+{
+    const struct tp_trace_request request = {.job = rig_str("j"), .stop_steps = 2};
+    struct tp_sync_reply reply;
+
+    for (int i = 0; i < 3; i++) {
+        rig_join(r, (const char *[]){"p0", "p1", "p2"}[i], i, p[i]);
+        say_step(r, p[i], "", false, 9);
+    }
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    for (int i = 0; i < 2; i++) { /* the third does not even have the order */
+        reply = rig_sync(r, p[i], NULL);
+        assert_int_equal(reply.n_commands, 2);
+    }
+    say_step(r, p[0], id, true, 10);
+    rig_expect_state(r, id, "recording");
+}
+
+/* The word that it began may take longer than all steps of another one: it was cut off
+ * in the midst of its own, in a trace that was complete. */
+static void test_who_is_yet_to_say_that_it_began_is_waited_for(void **state)
+{
+    struct rig *r = *state;
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    start_three(r, p, id);
+    say_step(r, p[0], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, true, 10);
+    say_step(r, p[1], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[2], id, true, 11);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[2], id, false, 12);
+    rig_expect_state(r, id, "stopping");
+}
+
+/* The rows do not say how far they are. */
+static void test_who_was_not_heard_of_since_a_restart_is_waited_for(void **state)
+{
+    struct rig *r = *state;
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    start_three(r, p, id);
+    assert_int_equal(rig_restart(r), TP_OK);
+    say_step(r, p[0], id, true, 10);
+    say_step(r, p[0], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, true, 12);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[2], id, false, 0); /* it counts none any more */
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, false, 12);
+    rig_expect_state(r, id, "stopping");
+}
+
+static void test_who_falls_silent_before_it_begins_is_not_waited_for(void **state)
+{
+    struct rig *r = *state;
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    start_three(r, p, id);
+    rig_wait(r, r->limits->producer_silence_ms * RIG_MS - 1);
+    say_step(r, p[0], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    rig_wait(r, 2);
+    rig_expect_state(r, id, "stopping");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         engine_test(test_steps_start_and_stop_a_trace),
         engine_test(test_a_step_begins_in_the_producers),
+        engine_test(test_who_is_yet_to_say_that_it_began_is_waited_for),
+        engine_test(test_who_was_not_heard_of_since_a_restart_is_waited_for),
+        engine_test(test_who_falls_silent_before_it_begins_is_not_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
