@@ -46,6 +46,14 @@ bool tp_life_is_awaited(const struct tp_member *m)
            (m->is_unsure && m->state == TP_MEMBER_WAITING);
 }
 
+bool tp_life_has_missed(const struct tp_member *m)
+{
+    const struct tp_stream *s = tp_member_stream(m);
+
+    return m->state == TP_MEMBER_DONE && !m->has_begun && m->reported.emitted == 0 &&
+           (s == NULL || s->batches == 0) && strcmp(m->who.kind, "kineto") != 0;
+}
+
 static uint64_t ms_to_ns(uint64_t ms)
 {
     return ms > UINT64_MAX / 1000000 ? 0 : ms * 1000000;

@@ -80,6 +80,10 @@ void tp_life_judge(struct tp_trace *t);
  * begins with the damage of s. */
 void tp_life_worsen(struct tp_trace *t, const struct tp_stream *s);
 
+/* Whether a member is done without having taken part: it never began, counted nothing
+ * and sent nothing. */
+bool tp_life_has_missed(const struct tp_member *m);
+
 /* Whether a producer that takes commands has not said that it is done. */
 bool tp_life_is_awaited(const struct tp_member *m);
 

@@ -67,6 +67,7 @@ struct tp_member {
     uint64_t step, base_step;
     uint64_t step_mono_ns; /* when the step last changed; 0: not since a restart */
     uint64_t started_ns;   /* server's clock */
+    bool has_begun;        /* it said so, or may have before a restart */
     bool is_unsure; /* since a restart: it may have got further than its row says */
     uint64_t n_bad_batches; /* that could not be read, or were for another stream */
     struct tp_counts reported;

@@ -45,8 +45,8 @@ static bool has_data(const struct tp_member *m)
 
 static bool is_missing(const struct tp_member *m)
 {
-    return m->state != TP_MEMBER_UNMATCHED && m->state != TP_MEMBER_DONE &&
-           !has_data(m);
+    return tp_life_has_missed(m) || (m->state != TP_MEMBER_UNMATCHED &&
+                                     m->state != TP_MEMBER_DONE && !has_data(m));
 }
 
 static bool is_late(const struct tp_member *m)

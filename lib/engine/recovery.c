@@ -433,6 +433,7 @@ static void resume(struct loading *l, struct tp_trace *t)
 
         /* Its row may be older than its last ack. */
         m->is_unsure = m->producer != NULL && m->producer->has_synced;
+        m->has_begun = t->session.state != TP_SESSION_PREPARED;
         lose_who_left(m);
         /* Without memory it gets its stream when it is asked to prepare. */
         tp_streams_restore(m, NULL);

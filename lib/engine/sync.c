@@ -134,26 +134,33 @@ static void take_started(struct tp_member *m, uint64_t started_ns, struct tp_now
         m->started_ns = started_ns;
 }
 
-/* It records. Said again, it is no news. */
+/* It records, or did so before it was told to stop. Said again, it is no news. */
 static void begin(struct tp_member *m, const struct tp_sync_ack *ack, struct tp_now now)
 {
+    const bool is_over = m->state == TP_MEMBER_FLUSHING;
     const struct tp_producer *p = m->producer;
 
-    if (m->state == TP_MEMBER_RECORDING && !m->is_unsure)
+    if ((is_over && m->has_begun) || (m->state == TP_MEMBER_RECORDING && !m->is_unsure))
         return;
-    m->state = TP_MEMBER_RECORDING;
+    m->has_begun = true;
     if (ack->start_wall_ns != 0)
         take_started(m, ack->start_wall_ns + (uint64_t)p->clock_offset_ns, now);
+    if (is_over)
+        return;
+    m->state = TP_MEMBER_RECORDING;
     tp_steps_begin(m, ack->has_step ? ack->step : p->step, now);
 }
 
-/* What waits to come again of a member does not come. */
-static void give_up_refused(const struct tp_member *m)
+/* It has nothing more to send: what waits to come again of it does not come. */
+static void end(struct tp_member *m)
 {
     struct tp_stream *s = tp_member_stream(m);
 
+    m->state = TP_MEMBER_DONE;
     if (s != NULL)
         tp_refusals_give_up(s);
+    if (tp_life_has_missed(m))
+        snprintf(m->reason, sizeof(m->reason), "the stop came before it began");
 }
 
 static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
@@ -175,11 +182,10 @@ static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,
                  ack->reason.len == 0 ? "no reason given" : ack->reason.ptr);
     } else if (ack->command == TP_COMMAND_PREPARE && m->state == TP_MEMBER_WAITING) {
         m->state = TP_MEMBER_ARMED;
-    } else if (ack->command == TP_COMMAND_START && m->state != TP_MEMBER_FLUSHING) {
+    } else if (ack->command == TP_COMMAND_START) {
         begin(m, ack, now);
     } else if (ack->command == TP_COMMAND_STOP) {
-        m->state = TP_MEMBER_DONE;
-        give_up_refused(m); /* it has nothing more to send */
+        end(m);
     } else {
         return;
     }

@@ -110,6 +110,74 @@ static void test_an_ack_that_was_overtaken_counts(void **state)
     assert_int_equal(reply.commands[0].kind, TP_COMMAND_START);
 }
 
+/* Two producers of a trace: what the orders were answered with. */
+static void take_part(struct rig *r, const char *const names[2],
+                      char p[2][TP_TRACE_ID_BYTES], char *id)
+{
+    for (int i = 0; i < 2; i++)
+        rig_join(r, names[i], i, p[i]);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rig_sync(r, p[i], NULL).n_commands, 2);
+}
+
+/* Its orders were held up until the stop had come: it answers that it has nothing. The
+ * trace was complete, with nothing of it. */
+static void test_who_never_began_is_missed(void **state)
+{
+    struct rig *r = *state;
+    struct tp_sync_ack acks[3] = {{.command = TP_COMMAND_PREPARE},
+                                  {.command = TP_COMMAND_START},
+                                  {.command = TP_COMMAND_STOP}};
+    const struct tp_sync_request all = {.acks = acks, .n_acks = 3},
+                                 stopped = {.acks = acks + 2, .n_acks = 1};
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+
+    take_part(r, (const char *[]){"p0", "p1"}, p, id);
+    for (int i = 0; i < 3; i++)
+        acks[i].trace_id = rig_str(id);
+    assert_int_equal(rig_native(r, id, p[0], 0, 1, 1, 5), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    sync_with(r, p[0], &all);
+    sync_with(r, p[1], &stopped);
+    rig_work(r);
+    rig_expect_outcome(r, id, "partial",
+                       "1 producer sent nothing: p1 (the stop came before it began)");
+    view = rig_view(r, id);
+    assert_string_equal(view->members[1].state, "done");
+    assert_string_equal(view->members[1].reason, "the stop came before it began");
+    tp_trace_view_free(view);
+}
+
+/* It says so behind the stop: the words were on two connections. */
+static void test_who_began_and_had_nothing_to_record_is_not_missed(void **state)
+{
+    struct rig *r = *state;
+    struct tp_sync_ack acks[3] = {{.command = TP_COMMAND_PREPARE},
+                                  {.command = TP_COMMAND_START},
+                                  {.command = TP_COMMAND_STOP}};
+    const struct tp_sync_request all = {.acks = acks, .n_acks = 3};
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_trace_view *view;
+
+    take_part(r, (const char *[]){"p0", "p1"}, p, id);
+    for (int i = 0; i < 3; i++)
+        acks[i].trace_id = rig_str(id);
+    acks[1].start_wall_ns = r->now.wall_ns;
+    assert_int_equal(rig_native(r, id, p[0], 0, 1, 1, 5), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rig_sync(r, p[i], NULL).commands[0].kind, TP_COMMAND_STOP);
+        sync_with(r, p[i], &all);
+    }
+    rig_work(r);
+    rig_expect_outcome(r, id, "complete", "");
+    view = rig_view(r, id);
+    assert_string_equal(view->members[1].reason, "");
+    tp_trace_view_free(view);
+}
+
 /* A program that was started anew counts anew; the service goes on. */
 static void test_a_registration_begins_to_count_anew(void **state)
 {
@@ -148,6 +216,8 @@ int main(void)
         engine_test(test_a_step_that_was_overtaken_is_no_going_back),
         engine_test(test_counts_and_heartbeats_that_were_overtaken_are_passed_over),
         engine_test(test_an_ack_that_was_overtaken_counts),
+        engine_test(test_who_never_began_is_missed),
+        engine_test(test_who_began_and_had_nothing_to_record_is_not_missed),
         engine_test(test_a_registration_begins_to_count_anew),
         engine_test(test_who_does_not_count_its_syncs_may_go_back),
     };
