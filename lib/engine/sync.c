@@ -30,6 +30,9 @@
 #define BIT(command) (1u << TP_COMMAND_##command)
 #define DRIFT_DIVISOR 10000 /* clocks part by at most 100 ppm */
 
+/* Nobody is told more often than that; a number fits into JSON's. */
+#define NS_PER_SEQ 1000
+
 /* How far from the life of its trace a start may seem to be: what a host may take to
  * read a clock, and what is known of the clock's error, within reason. */
 #define STARTED_OFF_NS UINT64_C(1000000000)
@@ -211,8 +214,27 @@ static void keep_counts(struct tp_member *m, const struct tp_counts *less)
     tp_life_touch(m->trace);
 }
 
-static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
-                       struct tp_problem *problem, struct tp_err *err)
+/*
+ * It is still at a trace that is over: the order to drop that was lost, and has made
+ * way for the one to drop a later trace. Where it has its part of the trace behind it
+ * the order does nothing.
+ */
+static void drop_again(struct tp_engine *e, struct tp_producer *p,
+                       struct tp_str trace_id)
+{
+    struct tp_trace *t;
+
+    if (tp_str_is(trace_id, p->cancel_id) ||
+        tp_trace_find(e, trace_id, &t, NULL, NULL) != TP_OK || t->job != p->job ||
+        tp_trace_is_active(t))
+        return;
+    memcpy(p->cancel_id, t->id, sizeof(p->cancel_id));
+    p->cancel_was_sent = false;
+}
+
+static int take_counts(struct tp_engine *e, struct tp_producer *p,
+                       const struct tp_sync_counts *c, struct tp_problem *problem,
+                       struct tp_err *err)
 {
     struct tp_member *m = p->member;
     struct tp_counts counts = {.emitted = c->emitted, .filtered = c->filtered};
@@ -233,8 +255,10 @@ static int take_counts(struct tp_producer *p, const struct tp_sync_counts *c,
         if (rc != TP_OK)
             return tp_problem_invalid(problem, "counts.types", rc);
     }
-    if (m == NULL || !tp_str_is(c->trace_id, m->trace->id))
+    if (m == NULL || !tp_str_is(c->trace_id, m->trace->id)) {
+        drop_again(e, p, c->trace_id);
         return TP_OK;
+    }
     if (is_less(&counts, &m->reported)) {
         keep_counts(m, &counts);
         return TP_OK;
@@ -266,13 +290,22 @@ static void put_command(const struct tp_member *m, enum tp_command_kind kind,
         c->start_step = t->spec.start_step > 0 ? t->spec.start_step : 1;
 }
 
+/* Higher than any that it was told before, by the service before a restart, too. */
+static uint64_t next_seq(struct tp_producer *p, struct tp_now now)
+{
+    const uint64_t by_time = now.wall_ns / NS_PER_SEQ;
+
+    p->told_seq = p->told_seq < by_time ? by_time : p->told_seq + 1;
+    return p->told_seq;
+}
+
 static int give_commands(struct tp_producer *p, struct tp_now now,
                          struct tp_sync_reply *reply, struct tp_err *err)
 {
     unsigned bits = wanted(p);
 
     reply->n_commands = 0;
-    reply->seq = ++p->told_seq;
+    reply->seq = next_seq(p, now);
     if ((bits & BIT(PREPARE)) != 0) {
         int rc = tp_streams_for_member(p->member, NULL, err);
 
@@ -337,17 +370,18 @@ static bool is_overtaken(struct tp_producer *p, const struct tp_sync_request *r)
     return false;
 }
 
-static int take_all_counts(struct tp_producer *p, const struct tp_sync_request *r,
-                           struct tp_problem *problem, struct tp_err *err)
+static int take_all_counts(struct tp_engine *e, struct tp_producer *p,
+                           const struct tp_sync_request *r, struct tp_problem *problem,
+                           struct tp_err *err)
 {
     int rc = TP_OK;
 
     for (size_t i = 0; i < r->n_counts && rc == TP_OK; i++)
-        rc = take_counts(p, &r->counts[i], problem, err);
+        rc = take_counts(e, p, &r->counts[i], problem, err);
     return rc;
 }
 
-static int sync_known(const struct tp_engine *e, struct tp_producer *p,
+static int sync_known(struct tp_engine *e, struct tp_producer *p,
                       const struct tp_sync_request *r, struct tp_now now,
                       struct tp_sync_reply *reply, struct tp_problem *problem,
                       struct tp_err *err)
@@ -369,7 +403,7 @@ static int sync_known(const struct tp_engine *e, struct tp_producer *p,
     }
     rc = tp_match_join(p, now, err);
     if (rc == TP_OK && is_news)
-        rc = take_all_counts(p, r, problem, err);
+        rc = take_all_counts(e, p, r, problem, err);
     if (rc != TP_OK)
         return rc;
     t = p->member == NULL ? NULL : p->member->trace;

@@ -89,7 +89,7 @@ struct tp_command {
 struct tp_sync_reply {
     struct tp_command commands[TP_SYNC_COMMANDS_MAX];
     size_t n_commands;
-    uint64_t seq;   /* counts what the producer is told, from 1 on, since the start */
+    uint64_t seq;   /* ascends with what the producer is told, also across a restart */
     bool has_moved; /* its trace went on, which others may wait for */
 };
 

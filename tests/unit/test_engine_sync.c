@@ -178,6 +178,65 @@ static void test_who_began_and_had_nothing_to_record_is_not_missed(void **state)
     tp_trace_view_free(view);
 }
 
+static void cancel(struct rig *r, const char *id)
+{
+    struct tp_trace_view *view;
+
+    assert_int_equal(tp_engine_trace_cancel(r->engine, rig_str(id), rig_str(""), r->now,
+                                            &view, &r->problem, &r->err),
+                     TP_OK);
+    tp_trace_view_free(view);
+}
+
+/* The order to drop the first trace was on its way when the second one was given up,
+ * too: it was never said again, and the producer recorded on for the first. */
+static void test_who_is_at_a_trace_that_is_over_is_told_to_drop_it(void **state)
+{
+    struct rig *r = *state;
+    struct tp_sync_counts counts = {.emitted = 9};
+    const struct tp_sync_request report = {.counts = &counts, .n_counts = 1};
+    struct tp_sync_ack ack = {.command = TP_COMMAND_CANCEL};
+    char p[TP_TRACE_ID_BYTES], first[TP_TRACE_ID_BYTES], second[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create(r, "j", NULL, first), TP_OK);
+    rig_sync(r, p, NULL);
+    counts.trace_id = rig_str(first);
+    assert_int_equal(sync_with(r, p, &report).n_commands, 2);
+    cancel(r, first);
+    assert_int_equal(rig_create(r, "j", NULL, second), TP_OK);
+    assert_int_equal(rig_sync(r, p, NULL).n_commands, 3); /* its answer is lost */
+    cancel(r, second);
+    reply = sync_with(r, p, &report);
+    assert_int_equal(reply.n_commands, 1);
+    assert_int_equal(reply.commands[0].kind, TP_COMMAND_CANCEL);
+    assert_string_equal(reply.commands[0].trace_id, first);
+    ack.trace_id = rig_str(first);
+    reply = sync_with(r, p, &(struct tp_sync_request){.acks = &ack, .n_acks = 1});
+    assert_int_equal(reply.n_commands, 0);
+}
+
+/* One that was told by the service before a restart knows which answer is newer. */
+static void test_answers_are_in_order_across_a_restart(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_sync_request nothing = {0};
+    char p[TP_TRACE_ID_BYTES];
+    uint64_t before = 0;
+
+    rig_join(r, "p0", 0, p);
+    for (int i = 0; i < 5; i++) {
+        const uint64_t seq = sync_with(r, p, &nothing).seq;
+
+        assert_true(seq > before);
+        before = seq;
+    }
+    assert_int_equal(rig_restart(r), TP_OK);
+    rig_wait(r, RIG_MS);
+    assert_true(sync_with(r, p, &nothing).seq > before);
+}
+
 /* A program that was started anew counts anew; the service goes on. */
 static void test_a_registration_begins_to_count_anew(void **state)
 {
@@ -216,6 +275,8 @@ int main(void)
         engine_test(test_a_step_that_was_overtaken_is_no_going_back),
         engine_test(test_counts_and_heartbeats_that_were_overtaken_are_passed_over),
         engine_test(test_an_ack_that_was_overtaken_counts),
+        engine_test(test_who_is_at_a_trace_that_is_over_is_told_to_drop_it),
+        engine_test(test_answers_are_in_order_across_a_restart),
         engine_test(test_who_never_began_is_missed),
         engine_test(test_who_began_and_had_nothing_to_record_is_not_missed),
         engine_test(test_a_registration_begins_to_count_anew),
