@@ -67,7 +67,8 @@ struct tp_member {
     uint64_t step, base_step;
     uint64_t step_mono_ns; /* when the step last changed; 0: not since a restart */
     uint64_t started_ns;   /* server's clock */
-    bool has_begun;        /* it said so, or may have before a restart */
+    bool has_begun;        /* it said so */
+    bool may_have_begun;   /* it may have said so in the last moment before a restart */
     bool is_unsure; /* since a restart: it may have got further than its row says */
     uint64_t n_bad_batches; /* that could not be read, or were for another stream */
     struct tp_counts reported;

@@ -433,7 +433,9 @@ static void resume(struct loading *l, struct tp_trace *t)
 
         /* Its row may be older than its last ack. */
         m->is_unsure = m->producer != NULL && m->producer->has_synced;
-        m->has_begun = t->session.state != TP_SESSION_PREPARED;
+        m->has_begun = m->state == TP_MEMBER_RECORDING || m->state == TP_MEMBER_DONE ||
+                       m->started_ns != 0;
+        m->may_have_begun = t->session.state != TP_SESSION_PREPARED;
         lose_who_left(m);
         /* Without memory it gets its stream when it is asked to prepare. */
         tp_streams_restore(m, NULL);

@@ -14,7 +14,9 @@
 
 #include <stdio.h>
 
+#include "engine/kineto_model.h"
 #include "engine/life.h"
+#include "engine/matching.h"
 #include "engine/objects.h"
 
 /* Steps of minutes are rare; steps of hours are not waited for. */
@@ -44,10 +46,14 @@ static bool is_before_start(const struct tp_member *m)
     return m->state == TP_MEMBER_ARMED || m->state == TP_MEMBER_WAITING;
 }
 
-/* Nothing was heard of it since a restart: it may have begun, and may count steps. */
+/* It takes commands, and has said nothing since it was registered or the service was
+ * started: it may count steps, and may have begun. */
 static bool is_unheard(const struct tp_member *m)
 {
-    return m->is_unsure && m->producer != NULL && m->producer->told_seq == 0;
+    const struct tp_producer *p = m->producer;
+
+    return p != NULL && tp_match_is_live_kind(p) && !tp_kineto_is(p) &&
+           p->told_seq == 0;
 }
 
 /* It has not said that it began, and will record, or does so: it counts steps. */

@@ -163,7 +163,9 @@ static void end(struct tp_member *m)
     if (s != NULL)
         tp_refusals_give_up(s);
     if (tp_life_has_missed(m))
-        snprintf(m->reason, sizeof(m->reason), "the stop came before it began");
+        snprintf(m->reason, sizeof(m->reason), "%s",
+                 m->may_have_begun ? "whether it began is not known since a restart"
+                                   : "the stop came before it began");
 }
 
 static void take_ack(struct tp_producer *p, const struct tp_sync_ack *ack,

@@ -132,6 +132,28 @@ static void test_who_was_not_heard_of_since_a_restart_is_waited_for(void **state
     rig_expect_state(r, id, "stopping");
 }
 
+/* Neither has one that came by before the trace was made, and has not asked since the
+ * service was started, or was registered only. */
+static void test_who_has_not_asked_yet_is_waited_for(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j"), .stop_steps = 2};
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    for (int i = 0; i < 2; i++)
+        rig_join(r, (const char *[]){"p0", "p1"}[i], i, p[i]);
+    assert_int_equal(rig_restart(r), TP_OK);
+    say_step(r, p[0], "", false, 10);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    say_step(r, p[0], id, true, 10);
+    say_step(r, p[0], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, true, 10);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, false, 12);
+    rig_expect_state(r, id, "stopping");
+}
+
 static void test_who_falls_silent_before_it_begins_is_not_waited_for(void **state)
 {
     struct rig *r = *state;
@@ -152,6 +174,7 @@ int main(void)
         engine_test(test_a_step_begins_in_the_producers),
         engine_test(test_who_is_yet_to_say_that_it_began_is_waited_for),
         engine_test(test_who_was_not_heard_of_since_a_restart_is_waited_for),
+        engine_test(test_who_has_not_asked_yet_is_waited_for),
         engine_test(test_who_falls_silent_before_it_begins_is_not_waited_for),
     };
 

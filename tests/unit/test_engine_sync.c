@@ -1,6 +1,8 @@
 /* Syncs of one producer that come in in another order than they were sent. */
 #include "support/engine_test.h"
 
+#include <stdio.h>
+
 #include "base/err.h"
 
 static struct tp_sync_reply sync_with(struct rig *r, const char *producer,
@@ -123,31 +125,45 @@ static void take_part(struct rig *r, const char *const names[2],
 
 /* Its orders were held up until the stop had come: it answers that it has nothing. The
  * trace was complete, with nothing of it. */
-static void test_who_never_began_is_missed(void **state)
+static void expect_missed(struct rig *r, bool is_restarted)
 {
-    struct rig *r = *state;
     struct tp_sync_ack acks[3] = {{.command = TP_COMMAND_PREPARE},
                                   {.command = TP_COMMAND_START},
                                   {.command = TP_COMMAND_STOP}};
     const struct tp_sync_request all = {.acks = acks, .n_acks = 3},
                                  stopped = {.acks = acks + 2, .n_acks = 1};
     char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    const char *why = is_restarted ? "whether it began is not known since a restart"
+                                   : "the stop came before it began";
     struct tp_trace_view *view;
+    char reason[128];
 
     take_part(r, (const char *[]){"p0", "p1"}, p, id);
     for (int i = 0; i < 3; i++)
         acks[i].trace_id = rig_str(id);
     assert_int_equal(rig_native(r, id, p[0], 0, 1, 1, 5), TP_OK);
     assert_int_equal(rig_stop(r, id), TP_OK);
+    if (is_restarted)
+        assert_int_equal(rig_restart(r), TP_OK);
     sync_with(r, p[0], &all);
     sync_with(r, p[1], &stopped);
     rig_work(r);
-    rig_expect_outcome(r, id, "partial",
-                       "1 producer sent nothing: p1 (the stop came before it began)");
+    snprintf(reason, sizeof(reason), "1 producer sent nothing: p1 (%s)", why);
+    rig_expect_outcome(r, id, "partial", reason);
     view = rig_view(r, id);
     assert_string_equal(view->members[1].state, "done");
-    assert_string_equal(view->members[1].reason, "the stop came before it began");
+    assert_string_equal(view->members[1].reason, why);
     tp_trace_view_free(view);
+}
+
+static void test_who_never_began_is_missed(void **state)
+{
+    expect_missed(*state, false);
+}
+
+static void test_who_never_began_is_missed_after_a_restart(void **state)
+{
+    expect_missed(*state, true);
 }
 
 /* It says so behind the stop: the words were on two connections. */
@@ -278,6 +294,7 @@ int main(void)
         engine_test(test_who_is_at_a_trace_that_is_over_is_told_to_drop_it),
         engine_test(test_answers_are_in_order_across_a_restart),
         engine_test(test_who_never_began_is_missed),
+        engine_test(test_who_never_began_is_missed_after_a_restart),
         engine_test(test_who_began_and_had_nothing_to_record_is_not_missed),
         engine_test(test_a_registration_begins_to_count_anew),
         engine_test(test_who_does_not_count_its_syncs_may_go_back),
