@@ -217,12 +217,19 @@ static struct tp_ring *take(struct tp_ring_owner *owner)
     return g;
 }
 
-/* Make the thread that has just taken a ring known to it. */
-static void settle(struct tp_ring *g)
+/* Note who the calling thread is, by now: in the child of a fork it has another number,
+ * and its name may be a new one at any time. */
+static void identify(struct tp_ring *g)
 {
     g->tid = (uint64_t)gettid();
     memset(g->thread_name, 0, sizeof(g->thread_name));
     prctl(PR_GET_NAME, g->thread_name);
+}
+
+/* Make the thread that has just taken a ring known to it. */
+static void settle(struct tp_ring *g)
+{
+    identify(g);
     g->top = 0;
     g->next_of_thread = mine;
     mine = g;
@@ -312,6 +319,7 @@ static void count_anew(struct tp_ring *g, uint64_t session)
 
 bool tp_ring_enter(struct tp_ring *g, uint64_t session)
 {
+    identify(g);
     if (!tp_ring_mark(g, session))
         return false;
     g->top = 0;

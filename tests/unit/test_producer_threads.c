@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "producer/ring.h"
 #include "support/recorder_rig.h"
 
@@ -436,6 +437,68 @@ static void test_a_fork_leaves_the_parent_alone_and_the_child_silent(void **stat
     recorder_rig_fini(&rig);
 }
 
+/* The thread that forks holds a ring of a client that was closed; that serves the
+ * child's client, and is of another thread now. Exit code 0 when all is well. */
+static int be_a_child_with_a_ring(void)
+{
+    tp_recorders_after_fork_child();
+    make(0);
+    recorder_rig_start(&rig);
+    TP_INSTANT(rig.client, rig.kernel, "of the child");
+    return tp_ring_here->tid == (uint64_t)getpid() ? 0 : 1;
+}
+
+static void test_a_child_records_as_itself_with_a_ring_of_before(void **state)
+{
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    make(0);
+    recorder_rig_start(&rig);
+    TP_INSTANT(rig.client, rig.kernel, "of the parent");
+    recorder_rig_fini(&rig);
+    tp_recorders_before_fork();
+    child = fork();
+    if (child == 0)
+        _exit(be_a_child_with_a_ring());
+    tp_recorders_after_fork_parent();
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* Whether the next batch has a text in it. */
+static bool drains_text(const char *text)
+{
+    struct tp_drain_opts opts = {.stream_no = 1};
+    struct tp_drain_result result;
+    struct tp_buf out = {0};
+    bool has_text;
+
+    assert_int_equal(tp_recorder_drain(rig.recorder, &opts, &out, &result, NULL), 0);
+    has_text = memmem(out.data, out.len, text, strlen(text)) != NULL;
+    tp_buf_fini(&out);
+    return has_text;
+}
+
+static void test_a_trace_has_the_name_that_a_thread_has_in_it(void **state)
+{
+    static const char *const names[] = {"called-first", "called-later"};
+
+    (void)state;
+    make(0);
+    for (int i = 0; i < 2; i++) {
+        pthread_setname_np(pthread_self(), names[i]);
+        recorder_rig_start(&rig);
+        TP_INSTANT(rig.client, rig.kernel, "x");
+        if (!drains_text(names[i]))
+            fail_msg("%s is not in its trace", names[i]);
+        tp_recorder_stop(rig.recorder, 0);
+    }
+    recorder_rig_fini(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +512,8 @@ int main(void)
         cmocka_unit_test(test_threads_that_may_block_lose_nothing_to_a_steady_drain),
         cmocka_unit_test(test_traces_come_and_go_while_threads_record),
         cmocka_unit_test(test_a_fork_leaves_the_parent_alone_and_the_child_silent),
+        cmocka_unit_test(test_a_child_records_as_itself_with_a_ring_of_before),
+        cmocka_unit_test(test_a_trace_has_the_name_that_a_thread_has_in_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
