@@ -101,6 +101,33 @@ static void end_late(struct tp_part *p)
     p->late_end_ns = 0;
 }
 
+/* Of a trace that takes no more: what is left of it counts as dropped, in the rings,
+ * too. Without memory to read those, what is in them counts nowhere. */
+static void charge_rest(struct tp_part *p)
+{
+    const struct tp_drain_opts opts = {.stream_no = p->stream_no,
+                                       .max_bytes = BATCH_BYTES,
+                                       .is_last = true};
+    struct tp_batch *spare = NULL;
+    bool has_more = tp_part_is_draining(p);
+
+    tp_recorder_stop(p->recorder, 0);
+    end_late(p);
+    for (const struct tp_batch *b = p->backlog.first; b != NULL; b = b->next)
+        tp_recorder_charge(p->recorder, TP_DROP_AFTER_STOP, b->events.by_type);
+    if (!has_more ||
+        tp_backlog_get(&p->backlog, BATCH_BYTES + BATCH_ROOM, &spare, NULL) != TP_OK)
+        return;
+    for (; has_more; has_more = spare->events.has_more) {
+        spare->payload.len = 0;
+        if (tp_recorder_drain(p->recorder, &opts, &spare->payload, &spare->events,
+                              NULL) != TP_OK)
+            break;
+        tp_recorder_charge(p->recorder, TP_DROP_AFTER_STOP, spare->events.by_type);
+    }
+    tp_backlog_return(&p->backlog, spare);
+}
+
 /* What is left of a trace that the service has given up is of no use. */
 static void forget_trace(struct tp_part *p)
 {
@@ -255,6 +282,7 @@ void tp_part_obey(struct tp_part *p, const struct tp_order *order,
         break;
     case TP_ORDER_CANCEL:
         if (is_same_trace(p, order)) {
+            charge_rest(p);
             forget_trace(p);
             p->state = TP_PART_DONE;
         }
@@ -402,9 +430,7 @@ void tp_part_give_up(struct tp_part *p)
 {
     if (p->state == TP_PART_IDLE || p->state == TP_PART_DONE)
         return;
-    tp_recorder_stop(p->recorder, 0);
-    for (const struct tp_batch *b = p->backlog.first; b != NULL; b = b->next)
-        tp_recorder_charge(p->recorder, TP_DROP_AFTER_STOP, b->events.by_type);
+    charge_rest(p);
     forget_trace(p);
     p->state = TP_PART_DONE;
 }

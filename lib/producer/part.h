@@ -19,7 +19,8 @@
  * A trace that starts at a step goes from ARMED to RECORDING when that step begins. In
  * FLUSHING, what is reported late is taken for late_ns, before the last drain.
  *
- * A cancel leads to DONE from everywhere, and what was recorded is gone.
+ * A cancel leads to DONE from everywhere, and what was recorded is gone: it counts as
+ * dropped.
  */
 #ifndef TP_PRODUCER_PART_H
 #define TP_PRODUCER_PART_H

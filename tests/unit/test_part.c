@@ -600,12 +600,15 @@ static void test_giving_up_counts_what_is_left_and_goes_off(void **state)
     start(&rig, "t", NULL);
     record(&rig, 10);
     drain(&rig);
+    record(&rig, 5);
+    TP_BEGIN(rig.client, rig.type, "open");
     tp_part_give_up(&rig.part);
     assert_int_equal(rig.part.state, TP_PART_DONE);
     assert_false(tp_enabled(rig.client, rig.type));
     assert_null(rig.part.backlog.first);
     tp_recorder_totals(rig.recorder, &totals);
-    assert_int_equal(totals.dropped[TP_DROP_AFTER_STOP][rig.type], 10);
+    assert_int_equal(totals.emitted[rig.type], 16);
+    assert_int_equal(totals.dropped[TP_DROP_AFTER_STOP][rig.type], 16);
     start(&rig, "next", NULL);
     rig_fini(&rig);
 }
@@ -614,6 +617,7 @@ static void test_a_cancel_leaves_nothing_from_any_state(void **state)
 {
     (void)state;
     for (int depth = 0; depth < 4; depth++) {
+        struct tp_recorder_totals totals;
         struct rig rig;
 
         rig_init(&rig);
@@ -624,6 +628,7 @@ static void test_a_cancel_leaves_nothing_from_any_state(void **state)
             tp_part_advance(&rig.part, tp_now());
             record(&rig, 3);
             drain(&rig);
+            record(&rig, 2);
         }
         if (depth > 2)
             obey(&rig, TP_ORDER_STOP, "t", NULL);
@@ -633,6 +638,12 @@ static void test_a_cancel_leaves_nothing_from_any_state(void **state)
         assert_int_equal(rig.part.state, TP_PART_DONE);
         assert_null(rig.part.backlog.first);
         assert_false(tp_enabled(rig.client, rig.type));
+        tp_recorder_totals(rig.recorder, &totals);
+        if (totals.emitted[rig.type] != (depth > 1 ? 5 : 0) ||
+            totals.dropped[TP_DROP_AFTER_STOP][rig.type] != totals.emitted[rig.type])
+            fail_msg("depth %d: %llu emitted, %llu dropped", depth,
+                     (unsigned long long)totals.emitted[rig.type],
+                     (unsigned long long)totals.dropped[TP_DROP_AFTER_STOP][rig.type]);
         rig_fini(&rig);
     }
 }
