@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -139,9 +141,61 @@ static void test_device_tracks_end_at_their_limit(void **state)
         if (number != TP_TRACK_THREAD)
             last = number;
     }
-    assert_int_equal(last, TP_DEVICE_TRACKS_MAX);
+    assert_int_equal(last, 4095);
     assert_int_equal(tp_device_track(101, 0), TP_TRACK_THREAD);
     assert_true(tp_device_tracks_get(TP_DEVICE_TRACKS_MAX, &info));
+}
+
+/* Intern texts of a length until one gets no number, or there are that many. */
+static void fill(int length, uint32_t most)
+{
+    char text[1024];
+
+    for (uint32_t i = 0; i < most; i++) {
+        snprintf(text, sizeof(text), "%0*u", length, i);
+        if (tp_intern(text) == 0)
+            return;
+    }
+}
+
+/* The table is the process's, so it is filled in a child: by their number, or by
+ * their bytes. Exit code 0 when it ends where it should. */
+static int be_full(bool by_number)
+{
+    uint32_t known = tp_intern("known before");
+    uint32_t n_1000 = (64u << 20) / 1000;
+    char text[1024];
+
+    if (by_number)
+        fill(8, 1100000);
+    else
+        fill(1000, n_1000 + 10000);
+    if (by_number && tp_texts_count() != 1048575)
+        return 1;
+    if (!by_number &&
+        (tp_texts_count() < n_1000 - 100 || tp_texts_count() > n_1000 + 100))
+        return 2;
+    snprintf(text, sizeof(text), "%01000d", -1);
+    if (tp_intern(text) != 0)
+        return 3;
+    return tp_intern("known before") == known && known != 0 ? 0 : 4;
+}
+
+static void test_texts_end_at_their_limits(void **state)
+{
+    (void)state;
+    for (int by_number = 0; by_number < 2; by_number++) {
+        int status = 0;
+        pid_t child = fork();
+
+        if (child == 0)
+            _exit(be_full(by_number));
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status != 0)
+            fail_msg("by %s: status %#x", by_number ? "number" : "bytes",
+                     (unsigned)status);
+    }
 }
 
 int main(void)
@@ -152,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_invalid_and_long_texts_are_made_valid),
         cmocka_unit_test(test_long_texts_that_begin_alike_stay_apart),
         cmocka_unit_test(test_a_text_without_memory_is_number_0),
+        cmocka_unit_test(test_texts_end_at_their_limits),
         cmocka_unit_test(test_device_tracks_have_one_number_each),
         cmocka_unit_test(test_device_tracks_end_at_their_limit),
     };
