@@ -235,15 +235,23 @@ def _library():
 _warned = set()  # what has been warned of
 
 
-def _warn_once(of, message, level=4):
-    """Warn where nothing may be raised: a filter may make an error of a warning. The
-    level is how far up the stack the program is."""
+def _level_of_program():
+    """How far up the stack of who asks the program is: what called this module."""
+    level, frame = 1, sys._getframe(1)
+    ours = frame.f_code.co_filename
+    while frame.f_back is not None and frame.f_code.co_filename == ours:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _warn_once(of, message):
+    """Warn where nothing may be raised: a filter may make an error of a warning."""
     if of in _warned:
         return
     _warned.add(of)
     message = f"traceplane {message}"
     try:
-        warnings.warn(message, RuntimeWarning, level)
+        warnings.warn(message, RuntimeWarning, _level_of_program())
     except Exception:
         try:
             print(f"RuntimeWarning: {message}", file=sys.stderr)
@@ -251,9 +259,12 @@ def _warn_once(of, message, level=4):
             pass
 
 
-def _left_out(what, error):
-    """A call was left out, since its values are of no use."""
-    _warn_once(what, f"leaves out a {what}: {type(error).__name__}: {_text_of(error)}")
+def _left_out(what, error, type_id=0):
+    """A call was left out, since its values are of no use; maybe that of its type."""
+    why = f"{type(error).__name__}: {_text_of(error)}"
+    if not isinstance(type_id, int):
+        why = f"type is no id of register_type() or find_type(): {_text_of(type_id)}"
+    _warn_once(what, f"leaves out a call of {what}: {why}")
 
 
 def _records_nothing(reason):
@@ -513,7 +524,7 @@ class Client:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("instant", e)
+            _left_out("instant()", e, type)
 
     def counter(self, name, value, type=None):
         """A value at this moment. Without a type it is one of python.COUNTER."""
@@ -528,7 +539,7 @@ class Client:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("counter", e)
+            _left_out("counter()", e, type)
 
     def complete(self, name, start_ns, duration_ns, type=None, track=0, **arguments):
         """A slice that is over; start_ns on the clock of now(), track of
@@ -542,7 +553,7 @@ class Client:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("slice of complete()", e)
+            _left_out("complete()", e, type)
 
     def flow(self, name, id, phase, type=None, track=0, time_ns=0):
         """A point of an arrow between slices; phase "start", "step" or "end". Of the id
@@ -556,7 +567,7 @@ class Client:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("flow", e)
+            _left_out("flow()", e, type)
 
     def flush(self, timeout_ms=2000):
         """Wait until all that was recorded is with the service. Raises Error when it is
@@ -625,7 +636,7 @@ class Span:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("span", e)
+            _left_out("span()", e, self._type)
         return self
 
     def add(self, **arguments):
@@ -643,7 +654,7 @@ class Span:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("span's add()", e)
+            _left_out("add() of a span", e)
 
     def __exit__(self, *_):
         try:
@@ -699,7 +710,7 @@ class _AsyncSpan:
         except RecursionError:
             pass
         except Exception as e:
-            _left_out("span", e)
+            _left_out("traced()", e, self._type)
 
     def __enter__(self):
         try:
@@ -765,7 +776,7 @@ def _traced_call(owner, function, name, type, arguments):
             if isinstance(result, types.CoroutineType) and _find(s, _here.spans) is not None:
                 text = _text_of(name)
                 _warn_once(("coroutine", text), f"records of {text} how a coroutine is "
-                           "made, not how it runs: trace the `async def` itself", 3)
+                           "made, not how it runs: trace the `async def` itself")
             return result
     return wrapper
 
@@ -818,6 +829,7 @@ def _traced_async_generator(owner, function, name, type):
 
 
 _default = None  # the client of the functions below
+_types = {}  # that it has registered: the kind and the unit of each
 _default_lock = threading.RLock()  # guards _default and _is_opening
 _is_opening = False
 
@@ -850,15 +862,26 @@ def _open_default():
     return c
 
 
+def _register_types(c):
+    """The program has their ids, and they are the same with every client."""
+    for name, rest in list(_types.items()):
+        try:
+            c.register_type(*name, *rest)
+        except Error as e:
+            _warn_once(name, f"records nothing of {'.'.join(map(_text_of, name))}: {e}")
+
+
 def open(*args, **options):
-    """Open the module's client with options of Client; one that was open is closed.
-    Without a library it is warned of, and the client is off."""
+    """Open the module's client with options of Client; one that was open is closed, and
+    the types that it has registered are the new one's, too. Without a library it is
+    warned of, and the client is off."""
     global _default
     reason = None
     try:
         fresh = Client(*args, **options)
     except OSError as e:
         fresh, reason = _Off(), e
+    _register_types(fresh)
     with _default_lock:
         old, _default = _default, fresh
     if reason is not None:
@@ -979,8 +1002,11 @@ def flow(name, id, phase, type=None, track=0, time_ns=0):
 
 
 def register_type(plugin, type_name, kind="slice", unit=None):
-    """As Client.register_type()."""
-    return client().register_type(plugin, type_name, kind, unit)
+    """As Client.register_type(); it holds for what open() opens later, too."""
+    type_id = client().register_type(plugin, type_name, kind, unit)
+    if type_id != NONE:
+        _types[plugin, type_name] = kind, unit
+    return type_id
 
 
 def find_type(name):
@@ -1019,7 +1045,7 @@ def device_track(device, stream):
     except RecursionError:
         return 0
     except Exception as e:
-        _left_out("device track", e)
+        _left_out("device_track()", e)
         return 0
 
 

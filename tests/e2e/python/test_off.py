@@ -112,6 +112,37 @@ class Awkward(unittest.TestCase):
         self.assertIn("counter", str(seen[0].message))
         self.assertIn("start, step, end", str(seen[1].message))
 
+    def test_a_type_that_is_no_id_is_said_to_be_the_fault(self):
+        c, _ = recording_client()
+        with c, warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            c.instant("i", type="ascend.KERNEL")
+            c.counter("c", 1, type="ascend.KERNEL")
+            c.complete("k", 1, 2, type="ascend.KERNEL")
+            c.flow("f", 1, "start", type="ascend.KERNEL")
+            with c.span("image", type="jpeg"):
+                pass
+        self.assertEqual(len(seen), 5)
+        for w in seen:
+            self.assertRegex(str(w.message), "type is no id .*(ascend.KERNEL|jpeg)")
+
+    def test_a_warning_names_the_line_of_the_program(self):
+        c, _ = recording_client()
+        of_module = traceplane.open(NOWHERE)
+        of_module._enabled = bytes([1]) * 256
+        calls = (lambda: c.counter("loss", None),
+                 lambda: traceplane.counter("loss", None),
+                 lambda: c.span("s", type="x").__enter__(),
+                 lambda: c.traced(5), lambda: traceplane.traced(5),
+                 lambda: traceplane.device_track("x", 1))
+        with c, warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for call in calls:
+                traceplane._warned.clear()
+                call()
+        traceplane.close()
+        self.assertEqual([w.filename for w in seen], [__file__] * len(calls))
+
     def test_times_may_be_floats_and_are_cut_to_64_bits(self):
         c, library = recording_client()
         with c:
@@ -130,7 +161,7 @@ class Awkward(unittest.TestCase):
                   "traceplane.counter('loss', None)\n"
                   "print('runs')\n")
         self.assertEqual((out.returncode, out.stdout), (0, "runs\n"), out.stderr)
-        self.assertRegex(out.stderr, "^RuntimeWarning: .*leaves out a counter.*\n$")
+        self.assertRegex(out.stderr, "^RuntimeWarning: .*leaves out a call of counter.*\n$")
 
     def test_near_the_end_of_the_stack_recording_fails_no_sooner(self):
         def deep(n, c):
@@ -255,6 +286,21 @@ class Off(unittest.TestCase):
                 c.find_type("nobody.KNOWS")
             with self.assertRaises(traceplane.Error):
                 c.register_type("a b", "X")
+
+    def test_types_of_the_module_are_those_of_every_client_that_it_opens(self):
+        traceplane.open(NOWHERE)
+        early = traceplane.register_type("pytest", "EARLY", "counter", "GB")
+        traceplane.open(NOWHERE)
+        self.assertEqual(traceplane.find_type("pytest.EARLY"), early)
+        child = os.fork()
+        if child == 0:
+            try:
+                traceplane.open(NOWHERE, flush_ms=1)
+                os._exit(traceplane.find_type("pytest.EARLY") != early)
+            except BaseException:
+                os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        traceplane.close()
 
     def test_steps_are_counted(self):
         with traceplane.Client("http://127.0.0.1:1") as c:
