@@ -106,6 +106,8 @@ static void note(struct fake_service *s, enum fake_kind kind, const char *reques
             snprintf(s->last_sync, sizeof(s->last_sync), "%s", body);
         if (strstr(body, "\"counts\"") != NULL)
             snprintf(s->last_counts, sizeof(s->last_counts), "%s", body);
+        else if (strstr(body, "\"acks\"") == NULL)
+            snprintf(s->last_plain, sizeof(s->last_plain), "%s", body);
         return;
     }
     snprintf(s->log + n, sizeof(s->log) - n, "%s %.*s %d\n", names[kind],

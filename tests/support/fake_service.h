@@ -40,6 +40,7 @@ struct fake_service {
         log[FAKE_LOG_BYTES]; /* a line for each request but syncs: "EVENTS seq=1 200" */
     char last_sync[FAKE_LOG_BYTES];   /* the body of the last sync that had acks */
     char last_counts[FAKE_LOG_BYTES]; /* likewise, that had counts */
+    char last_plain[FAKE_LOG_BYTES];  /* likewise, that had neither */
     unsigned long top_seq;            /* the highest of a sync */
     int retry_after_s;                /* asked for with what is not 200; 0 = nothing */
     bool is_quick;                    /* a poll is answered at once */

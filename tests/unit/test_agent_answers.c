@@ -13,6 +13,9 @@
 #include "base/err.h"
 #include "producer/agent_state.h"
 
+#define MS TP_AGENT_NS_PER_MS
+#define S (1000 * MS)
+
 struct rig {
     struct tp_recorder *recorder;
     struct tp_agent *agent;
@@ -140,6 +143,51 @@ static void test_what_is_said_ahead_counts(void **state)
     expect(rig, "t2: prepare t2, cancel t2");
 }
 
+/* A trace that is on keeps new types out, and its end may be far. */
+static void test_a_frozen_registry_is_asked_again_after_1_to_32_seconds(void **state)
+{
+    static const uint64_t waits_s[] = {1, 2, 4, 8, 16, 32, 32};
+    struct tp_link_reply reply = {
+        .status = 409,
+        .body = tp_str_of("{\"type\":\"urn:traceplane:problem:registry-frozen\"}")};
+    struct rig *rig = *state;
+    uint64_t now_ns = 1000;
+    unsigned type = TP_TYPE_NONE;
+
+    assert_int_equal(tp_register_type(tp_recorder_client(rig->recorder), "demo", "LATE",
+                                      TP_KIND_SLICE, NULL, &type, NULL),
+                     TP_OK);
+    for (size_t i = 0; i < sizeof(waits_s) / sizeof(*waits_s); i++) {
+        rig->agent->call = TP_CALL_TYPES;
+        rig->agent->n_types_asked = 1;
+        tp_agent_registered(rig->agent, &reply, now_ns);
+        if (rig->agent->types_retry_ns - now_ns != waits_s[i] * S)
+            fail_msg("wait %zu is %llu ns", i,
+                     (unsigned long long)(rig->agent->types_retry_ns - now_ns));
+        now_ns = rig->agent->types_retry_ns;
+    }
+    assert_int_equal(rig->agent->n_types_known, 0);
+}
+
+/* A service without its data forgets once; one that never remembers is asked less. */
+static void test_who_is_forgotten_within_ten_seconds_waits(void **state)
+{
+    struct rig *rig = *state;
+    struct tp_agent *a = rig->agent;
+
+    tp_agent_forget(a, 100 * S);
+    assert_int_equal(a->again_ns, 0);
+    a->known_ns = 101 * S;
+    tp_agent_forget(a, 111 * S);
+    assert_in_range(a->again_ns, 111 * S + 25 * MS, 111 * S + 50 * MS);
+    a->known_ns = 112 * S;
+    tp_agent_forget(a, 112 * S);
+    assert_in_range(a->again_ns, 112 * S + 50 * MS, 112 * S + 100 * MS);
+    a->known_ns = 113 * S;
+    tp_agent_forget(a, 123 * S + 1);
+    assert_int_equal(a->again_ns, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +201,11 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_said_ahead_counts, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_a_frozen_registry_is_asked_again_after_1_to_32_seconds, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(test_who_is_forgotten_within_ten_seconds_waits,
+                                        set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,41 @@ static void test_a_trace_that_takes_no_more_is_given_up(void **state)
     }
 }
 
+/* Wait until a body that the service keeps has a text in it. */
+static void await_body(struct rig *rig, const char *body, const char *text)
+{
+    for (int ms = 0;; ms++) {
+        bool has_text;
+
+        pthread_mutex_lock(&rig->service.lock);
+        has_text = strstr(body, text) != NULL;
+        pthread_mutex_unlock(&rig->service.lock);
+        if (has_text)
+            return;
+        if (ms == WAIT_MS)
+            fail_msg("no %s in %s", text, body);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+/* After ten seconds without a word it is missed while it is recorded; idle, it says
+ * something every 28. */
+static void test_it_says_for_how_long_it_may_be_silent(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    rig_open(&rig);
+    await_body(&rig, rig.service.last_plain, "\"heartbeat_ms\": 70000");
+    await_body(&rig, rig.service.last_plain, "\"wait_ms\": 28000");
+    rig_close(&rig);
+    fake_service_init(&rig.service);
+    rig_start(&rig);
+    await_body(&rig, rig.service.last_counts, "\"heartbeat_ms\": 10000");
+    rig_close(&rig);
+}
+
 static void test_a_stop_is_acknowledged_when_all_is_sent(void **state)
 {
     struct rig rig;
@@ -685,6 +720,7 @@ int main(void)
         cmocka_unit_test(test_strange_interim_answers_are_passed_over),
         cmocka_unit_test(test_a_refused_batch_is_counted_and_the_next_goes_on),
         cmocka_unit_test(test_a_trace_that_takes_no_more_is_given_up),
+        cmocka_unit_test(test_it_says_for_how_long_it_may_be_silent),
         cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),
         cmocka_unit_test(test_answers_that_make_no_sense_are_survived),
         cmocka_unit_test(test_one_that_is_forgotten_registers_again_and_records_on),
