@@ -1,0 +1,135 @@
+/*
+ * Where record.h names a limit of what one event or one thread may hold, it is there,
+ * and what is over it is left out as the header says.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "producer/texts.h"
+#include "support/recorder_rig.h"
+
+#define SMALL_RING ((size_t)16 << 10) /* 2048 words */
+#define FULL_INSTANTS 1022            /* fill it after its mark */
+
+/* Texts that stay as they are may be longer than those that are copied. */
+static void test_texts_of_arguments_end_at_their_limits(void **state)
+{
+    static const int lengths[] = {4095, 4096, 1023, 1024};
+    static char texts[4][5000], lines[16384];
+    struct recorder_rig rig = {0};
+    size_t n = 0;
+
+    (void)state;
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    for (int i = 0; i < 4; i++) {
+        const struct tp_field f = tp_field_text(tp_intern("t"), texts[i], i > 1);
+
+        memset(texts[i], 'x', (size_t)lengths[i]);
+        tp_instant(rig.client, rig.kernel, tp_intern("i"), (struct tp_fields){&f, 1});
+        n += (size_t)snprintf(lines + n, sizeof(lines) - n,
+                              "i ascend.KERNEL i -/- 0 t=\"%.*s\"\n",
+                              i > 1 ? 1023 : 4095, texts[i]);
+    }
+    recorder_rig_expect(&rig, lines);
+    recorder_rig_fini(&rig);
+}
+
+static void test_what_tp_add_cannot_add_is_left_out_as_a_whole(void **state)
+{
+    struct recorder_rig rig = {0};
+    struct tp_field items[TP_FIELDS_MAX + 1];
+    char text[1000] = "", lines[8192];
+    uint64_t dropped;
+    int n;
+
+    (void)state;
+    for (int i = 0; i <= TP_FIELDS_MAX; i++)
+        items[i] = tp_field_int(tp_intern("k"), i);
+    memset(text, 'x', sizeof(text) - 1);
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    TP_ADD(rig.client, rig.kernel, TP_INT("no slice", 1));
+    TP_BEGIN(rig.client, rig.kernel, "type");
+    TP_ADD(rig.client, rig.copy, TP_INT("other", 1));
+    TP_ADD(rig.client, rig.kernel, TP_INT("same", 1));
+    TP_END(rig.client, rig.kernel);
+    tp_begin(rig.client, rig.kernel, tp_intern("number"),
+             (struct tp_fields){items, TP_FIELDS_MAX - 1});
+    TP_ADD(rig.client, rig.kernel, TP_INT("over", 1), TP_INT("over", 2));
+    TP_END(rig.client, rig.kernel);
+    TP_BEGIN(rig.client, rig.kernel, "number");
+    tp_add(rig.client, rig.kernel, (struct tp_fields){items, TP_FIELDS_MAX + 1});
+    TP_END(rig.client, rig.kernel);
+    TP_BEGIN(rig.client, rig.kernel, "bytes", TP_COPY("t", text));
+    TP_ADD(rig.client, rig.kernel, TP_COPY("u", text), TP_INT("to the last", 1));
+    TP_ADD(rig.client, rig.kernel, TP_COPY("over", text));
+    TP_END(rig.client, rig.kernel);
+    n = snprintf(lines, sizeof(lines),
+                 "X ascend.KERNEL type -/- 0+0 same=1\n"
+                 "X ascend.KERNEL number -/- 0+0");
+    for (int i = 0; i < TP_FIELDS_MAX - 1; i++)
+        n += snprintf(lines + n, sizeof(lines) - (size_t)n, " k=%d", i);
+    snprintf(lines + n, sizeof(lines) - (size_t)n,
+             "\nX ascend.KERNEL number -/- 0+0\n"
+             "X ascend.KERNEL bytes -/- 0+0 t=\"%s\" u=\"%s\" to the last=1\n",
+             text, text);
+    recorder_rig_conserved(&rig, &dropped);
+    assert_int_equal(dropped, 0);
+    assert_int_equal(rig.drained[rig.kernel], 4);
+    recorder_rig_expect(&rig, lines);
+    recorder_rig_fini(&rig);
+}
+
+static void *record_in_vain(void *arg)
+{
+    const struct recorder_rig *rig = arg;
+
+    pthread_cancel(pthread_self());
+    for (int i = 0; i < FULL_INSTANTS + 10; i++)
+        TP_INSTANT(rig->client, rig->kernel, "x");
+    tp_intern("it came here");
+    pthread_testcancel();
+    return NULL;
+}
+
+/* A wait for room is none of the points at which a thread that is cancelled ends. */
+static void test_a_thread_that_is_cancelled_returns_from_a_wait(void **state)
+{
+    const struct tp_recorder_opts opts = {.ring_bytes = SMALL_RING,
+                                          .block_ns = 1000000};
+    struct recorder_rig rig = {0};
+    uint32_t n_texts = tp_texts_count();
+    uint64_t dropped;
+    pthread_t thread;
+    void *end = NULL;
+
+    (void)state;
+    recorder_rig_init(&rig, &opts);
+    recorder_rig_start(&rig);
+    assert_int_equal(pthread_create(&thread, NULL, record_in_vain, &rig), 0);
+    pthread_join(thread, &end);
+    assert_ptr_equal(end, PTHREAD_CANCELED);
+    assert_true(tp_texts_count() > n_texts);
+    recorder_rig_conserved(&rig, &dropped);
+    assert_true(dropped >= 10);
+    recorder_rig_fini(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts_of_arguments_end_at_their_limits),
+        cmocka_unit_test(test_what_tp_add_cannot_add_is_left_out_as_a_whole),
+        cmocka_unit_test(test_a_thread_that_is_cancelled_returns_from_a_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
