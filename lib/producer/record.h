@@ -69,8 +69,7 @@ struct tp_field {
     } value;
 };
 
-#define TP_FIELDS_MAX \
-    32 /* more of one event are left out, and the event counts as dropped */
+#define TP_FIELDS_MAX 32 /* an event with more of them counts as dropped */
 
 /* Some arguments; borrowed for the call. {NULL, 0}: none. */
 struct tp_fields {

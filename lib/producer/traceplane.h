@@ -127,8 +127,8 @@ int tp_open(const struct tp_options *options, struct tp_client **out,
  * that it meets ends with it. */
 void tp_close(struct tp_client *client);
 
-/* Wait until all that was recorded before is with the service. TP_EAGAIN  not within
- * timeout_ms; it is tried on. TP_ESTATE  it is off, or has ended. */
+/* Wait until all that was recorded before is with the service, or dropped and counted.
+ * TP_EAGAIN  not within timeout_ms; it is tried on. TP_ESTATE  off, or has ended. */
 int tp_flush(struct tp_client *client, uint32_t timeout_ms, struct tp_err *err);
 
 /* What an event of a type is, for those who show it. */
@@ -143,8 +143,8 @@ enum tp_kind { TP_KIND_SLICE = 1, TP_KIND_INSTANT = 2, TP_KIND_COUNTER = 3 };
  * unit  of a counter, such as "GB/s"; NULL: none.
  * type  set only on success; start from TP_TYPE_NONE, which is never recorded.
  *
- * TP_EINVAL  a name. TP_EEXIST  another type has the id. TP_ESTATE  the client is
- * tp_client_off. TP_EQUOTA, TP_ENOMEM. Nothing was registered.
+ * TP_EINVAL  a name, the kind or the unit. TP_EEXIST  another type has the id.
+ * TP_ESTATE  it is tp_client_off. TP_EQUOTA, TP_ENOMEM. Nothing was registered.
  */
 int tp_register_type(struct tp_client *client, const char *plugin,
                      const char *type_name, enum tp_kind kind, const char *unit,
@@ -160,7 +160,7 @@ int tp_find_type(struct tp_client *client, const char *name, unsigned *type,
                  struct tp_err *err);
 
 /* Say that one more step (iteration) of the workload begins; traces may start at a
- * step and last for some. Returns its number, from 1. */
+ * step and last for some. Returns its number, from 1; 0 of tp_client_off. */
 uint64_t tp_step(struct tp_client *client);
 
 /* The library's version, such as "0.1.0". */
@@ -171,15 +171,15 @@ const char *tp_version(void);
  * agent looked last; whether it is recording is as of now. */
 struct tp_stats {
     uint64_t emitted;           /* recorded by now; the names of threads count, too */
-    uint64_t sent;              /* taken by the service */
+    uint64_t sent;              /* taken by the service, or counted there as dropped */
     uint64_t waiting;           /* in the backlog */
-    uint64_t filtered;          /* too short, or by tp_complete() of another time */
+    uint64_t filtered;          /* too short, or of another time that you gave */
     uint64_t dropped_ring_full; /* no room in the ring of the thread */
     uint64_t dropped_backlog;   /* no room among what waits for the service */
     uint64_t dropped_too_large; /* one event over 2 KiB, or slices nested too deep */
     bool is_registered;         /* the service knows this client */
     bool is_recording;
-    uint64_t dropped_after_stop; /* unsent when the trace or the client ended */
+    uint64_t dropped_after_stop; /* unsent when trace or client ended, or cancelled */
     uint64_t dropped_refused;    /* the service could not read their batch */
     uint32_t types_refused; /* of those registered: the service did not take them */
 };

@@ -188,6 +188,25 @@ static void test_who_is_forgotten_within_ten_seconds_waits(void **state)
     assert_int_equal(a->again_ns, 0);
 }
 
+/* For the farewell a quarter of the bound is kept, and half a second at most. */
+static void test_of_a_long_bound_nearly_all_is_for_what_is_unsent(void **state)
+{
+    static const struct {
+        uint64_t bound_ms, farewell_ms;
+    } of[] = {{0, 0}, {1000, 250}, {2000, 500}, {60000, 500}};
+
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        struct rig *rig = *state;
+        struct tp_agent *a = rig->agent;
+
+        a->has_thread = true;
+        a->is_ending = false;
+        tp_agent_ask_to_end(a, of[i].bound_ms, false);
+        a->has_thread = false;
+        assert_int_equal(a->end_ns - a->cut_ns, of[i].farewell_ms * MS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +225,8 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(test_who_is_forgotten_within_ten_seconds_waits,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_of_a_long_bound_nearly_all_is_for_what_is_unsent, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,6 +167,49 @@ static void test_a_refused_batch_is_counted_and_the_next_goes_on(void **state)
     rig_close(&rig);
 }
 
+/* The service counts what is over a limit of the trace; asking again gives the same. */
+static void test_a_batch_over_a_limit_is_the_services_to_count(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_answer(&rig.service, FAKE_EVENTS, 429, PROBLEM("limit-exceeded"));
+    fake_service_answer(&rig.service, FAKE_EVENTS, 200, NULL);
+    rig_start(&rig);
+    record(&rig, 100);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    record(&rig, 50);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=1 429\n"));
+    assert_false(fake_service_has(&rig.service, "EVENTS seq=1 200\n"));
+    assert_true(fake_service_has(&rig.service, "EVENTS seq=2 200\n"));
+    assert_true(stats_of(&rig).sent >= 150);
+    assert_int_equal(stats_of(&rig).emitted, stats_of(&rig).sent);
+    rig_close(&rig);
+}
+
+static void test_what_waits_is_in_the_stats(void **state)
+{
+    struct tp_stats s;
+    struct rig rig;
+
+    (void)state;
+    fake_service_init(&rig.service);
+    fake_service_keep(&rig.service, FAKE_EVENTS, true);
+    rig_start(&rig);
+    record(&rig, 100);
+    do
+        assert_int_equal(tp_flush(rig.client, 1, NULL), TP_EAGAIN);
+    while (stats_of(&rig).emitted < 100);
+    s = stats_of(&rig);
+    assert_int_equal(s.sent, 0);
+    assert_int_equal(s.waiting, s.emitted);
+    fake_service_keep(&rig.service, FAKE_EVENTS, false);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    rig_close(&rig);
+}
+
 static void test_a_trace_that_takes_no_more_is_given_up(void **state)
 {
     static const int statuses[] = {404, 409};
@@ -719,6 +762,8 @@ int main(void)
         cmocka_unit_test(test_a_start_that_is_told_ahead_is_not_waited_for),
         cmocka_unit_test(test_strange_interim_answers_are_passed_over),
         cmocka_unit_test(test_a_refused_batch_is_counted_and_the_next_goes_on),
+        cmocka_unit_test(test_a_batch_over_a_limit_is_the_services_to_count),
+        cmocka_unit_test(test_what_waits_is_in_the_stats),
         cmocka_unit_test(test_a_trace_that_takes_no_more_is_given_up),
         cmocka_unit_test(test_it_says_for_how_long_it_may_be_silent),
         cmocka_unit_test(test_a_stop_is_acknowledged_when_all_is_sent),
