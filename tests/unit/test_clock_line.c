@@ -120,6 +120,50 @@ static void test_points_that_contradict_are_left_out(void **state)
     tp_clock_line_fini(&line);
 }
 
+/* Ten times what a bad crystal has is believed, and what the errors explain. */
+static void test_a_drift_over_1_in_1000_is_left_out(void **state)
+{
+    static const struct {
+        int64_t off_ns;
+        uint64_t error_ns;
+        unsigned n_left_out;
+    } of[] = {{9990000, 1000, 0},
+              {-9990000, 1000, 0},
+              {10010000, 1000, 1},
+              {-10010000, 1000, 1},
+              {10010000, 10000, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        struct tp_clock_line line = {0};
+
+        add(&line, NOW, NOW, of[i].error_ns);
+        add(&line, NOW + 10 * S, NOW + 10 * S + (uint64_t)of[i].off_ns, of[i].error_ns);
+        tp_clock_line_finish(&line);
+        if (line.n_left_out != of[i].n_left_out)
+            fail_msg("%lld ns in 10 s, give or take %llu: %llu left out",
+                     (long long)of[i].off_ns, (unsigned long long)of[i].error_ns,
+                     (unsigned long long)line.n_left_out);
+        tp_clock_line_fini(&line);
+    }
+}
+
+static void test_outside_of_the_points_the_mean_slope_holds(void **state)
+{
+    struct tp_clock_line line = {0};
+
+    (void)state;
+    add(&line, NOW, NOW, 10);
+    add(&line, NOW + 10 * S, NOW + 10 * S, 10);
+    add(&line, NOW + 20 * S, NOW + 20 * S + 2000000, 10); /* 0 and 200 ppm */
+    tp_clock_line_finish(&line);
+    assert_in_range(tp_clock_line_map(&line, (int64_t)(NOW + 30 * S)),
+                    NOW + 30 * S + 2999000, NOW + 30 * S + 3001000);
+    assert_in_range(tp_clock_line_map(&line, (int64_t)(NOW - 10 * S)),
+                    NOW - 10 * S - 1001000, NOW - 10 * S - 999000);
+    tp_clock_line_fini(&line);
+}
+
 static void test_absurd_times_saturate(void **state)
 {
     struct tp_clock_line line = {0};
@@ -181,6 +225,8 @@ int main(void)
         cmocka_unit_test(test_times_come_out_within_the_bound),
         cmocka_unit_test(test_order_is_kept),
         cmocka_unit_test(test_points_that_contradict_are_left_out),
+        cmocka_unit_test(test_a_drift_over_1_in_1000_is_left_out),
+        cmocka_unit_test(test_outside_of_the_points_the_mean_slope_holds),
         cmocka_unit_test(test_absurd_times_saturate),
         cmocka_unit_test(test_points_are_bounded_and_the_best_are_kept),
         cmocka_unit_test(test_line_survives_every_allocation_failure),

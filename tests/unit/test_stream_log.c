@@ -182,10 +182,11 @@ static void test_a_number_below_the_remembered_ones_is_refused(void **state)
     bool is_repeat;
 
     (void)state;
-    for (unsigned i = 0; i < TP_STREAM_LOG_SEQS + 10; i++)
+    for (unsigned i = 0; i < 1024 + 10; i++)
         must_append(log, 10 + i);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(append(log, 12, &is_repeat, &counts), TP_ESTATE);
+        assert_int_equal(append(log, 19, &is_repeat, &counts), TP_ESTATE);
         assert_int_equal(append(log, 3, &is_repeat, &counts), TP_ESTATE);
         assert_int_equal(append(log, 20, &is_repeat, &counts), TP_OK);
         assert_true(is_repeat);
