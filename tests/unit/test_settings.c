@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <traceplane/traceplane.h>
@@ -42,6 +43,8 @@ static void test_nothing_given_means_the_defaults(void **state)
     assert_int_equal(s.rings_bytes_max, 256 << 20);
     assert_int_equal(s.backlog_bytes, 64 << 20);
     assert_int_equal(s.flush_ms, 2000);
+    assert_int_equal(s.block_ns, 1000000);
+    assert_int_equal(s.late_ms, 0);
     assert_false(s.blocks_when_full || s.is_off || s.has_log);
     /* Without a rank it has a name of its own. */
     assert_non_null(strstr(s.name, "test_settings-"));
@@ -192,6 +195,60 @@ static void test_a_wrong_value_is_refused_by_name(void **state)
     }
 }
 
+/* As docs/producers.md says. */
+static void test_each_value_is_taken_up_to_its_bound(void **state)
+{
+    static const struct {
+        const char *name, *good, *bad;
+    } rows[] = {
+        {"RING_BYTES", "1G", "2G"},           {"RING_BYTES", "16K", "8K"},
+        {"BACKLOG_BYTES", "1M", "1048575"},   {"BLOCK_US", "1000000", "1000001"},
+        {"FLUSH_MS", "60000", "60001"},       {"LATE_MS", "5000", "5001"},
+        {"RANK", "2147483647", "2147483648"},
+    };
+    char text[300];
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *environment[] = {text, "TRACEPLANE_RINGS_BYTES_MAX=4G", NULL};
+        struct tp_settings s = {0};
+        int want = i % 2 == 0 ? TP_OK : TP_EINVAL;
+
+        snprintf(text, sizeof(text), "TRACEPLANE_%s=%s", rows[i / 2].name,
+                 i % 2 == 0 ? rows[i / 2].good : rows[i / 2].bad);
+        if (load(NULL, environment, &s, NULL) != want)
+            fail_msg("%s", text);
+        tp_settings_fini(&s);
+    }
+}
+
+static void test_each_text_is_taken_up_to_its_length(void **state)
+{
+    static const struct {
+        const char *name, *begin;
+        int most;
+    } rows[] = {{"NAME", "", 127},         {"JOB", "", 63},
+                {"BACKEND", "", 255},      {"DEVICE", "", 255},
+                {"TOKEN", "", 4096},       {"URL", "unix:/", 5 + 107},
+                {"URL", "http://a/", 2048}};
+    char text[5000];
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *environment[] = {text, NULL};
+        struct tp_settings s = {0};
+        int n = snprintf(text, sizeof(text), "TRACEPLANE_%s=%s", rows[i / 2].name,
+                         rows[i / 2].begin);
+        int left = rows[i / 2].most - (int)strlen(rows[i / 2].begin) + (int)(i % 2);
+
+        memset(text + n, 'x', (size_t)left);
+        text[n + left] = '\0';
+        if (load(NULL, environment, &s, NULL) != (i % 2 == 0 ? TP_OK : TP_EINVAL))
+            fail_msg("%.30s..., of %d bytes and %zu", text, rows[i / 2].most, i % 2);
+        tp_settings_fini(&s);
+    }
+}
+
 static void test_a_wrong_choice_of_the_caller_is_refused_by_name(void **state)
 {
     struct tp_options given = {.options_bytes = sizeof(given),
@@ -258,6 +315,8 @@ int main(void)
         cmocka_unit_test(test_a_shorter_struct_gives_what_it_has),
         cmocka_unit_test(test_a_struct_without_its_size_is_of_the_first_version),
         cmocka_unit_test(test_a_wrong_value_is_refused_by_name),
+        cmocka_unit_test(test_each_value_is_taken_up_to_its_bound),
+        cmocka_unit_test(test_each_text_is_taken_up_to_its_length),
         cmocka_unit_test(test_a_wrong_choice_of_the_caller_is_refused_by_name),
         cmocka_unit_test(test_a_rank_is_below_the_size_of_its_world),
         cmocka_unit_test(test_load_survives_every_allocation_failure),
