@@ -78,7 +78,7 @@ struct tp_fields {
 };
 
 /* Begin a slice on the calling thread; it lasts until the matching tp_end(). Up to 128
- * are open at a time, with 16 KiB of arguments in all; those above count as dropped
+ * are open at a time, in 16 KiB with their arguments; those above count as dropped
  * (event-too-large), and their ends are passed over. */
 void tp_begin(struct tp_client *client, unsigned type, uint32_t name,
               struct tp_fields fields);

@@ -88,6 +88,27 @@ static void test_what_tp_add_cannot_add_is_left_out_as_a_whole(void **state)
     recorder_rig_fini(&rig);
 }
 
+static void test_open_slices_have_16_kib_with_their_arguments(void **state)
+{
+    const int each = 24 + 1024; /* a key with a length, and 1016 bytes */
+    struct recorder_rig rig = {0};
+    char text[1016] = "";
+    uint64_t dropped;
+
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    for (int i = 0; i < 20; i++)
+        TP_BEGIN(rig.client, rig.kernel, "deep", TP_COPY("t", text));
+    for (int i = 0; i < 20; i++)
+        TP_END(rig.client, rig.kernel);
+    recorder_rig_conserved(&rig, &dropped);
+    assert_int_equal(rig.n_drained, 16384 / each);
+    assert_int_equal(dropped, 20 - 16384 / each);
+    recorder_rig_fini(&rig);
+}
+
 static void *record_in_vain(void *arg)
 {
     const struct recorder_rig *rig = arg;
@@ -128,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_of_arguments_end_at_their_limits),
         cmocka_unit_test(test_what_tp_add_cannot_add_is_left_out_as_a_whole),
+        cmocka_unit_test(test_open_slices_have_16_kib_with_their_arguments),
         cmocka_unit_test(test_a_thread_that_is_cancelled_returns_from_a_wait),
     };
 
