@@ -40,7 +40,7 @@ struct tp_settings {
     uint64_t flush_ms;
     uint64_t late_ms;
     bool is_off;
-    bool has_log; /* wants a line on stderr for each trouble */
+    bool has_log; /* wants lines on stderr: troubles, and what it is told */
 };
 
 /*

@@ -102,7 +102,7 @@ struct tp_options {
     uint32_t block_us; /* TRACEPLANE_BLOCK_US; 1000; most microseconds of a wait */
     uint32_t flush_ms; /* TRACEPLANE_FLUSH_MS; 2000; most of tp_close() and of exit */
     bool is_off;       /* TRACEPLANE_OFF=1; the client never contacts anybody */
-    bool log;          /* TRACEPLANE_LOG=1; a line on stderr for each trouble */
+    bool log;          /* TRACEPLANE_LOG=1; stderr: troubles, and what it is told */
     uint32_t late_ms;  /* TRACEPLANE_LATE_MS; 0; see tp_complete() */
 };
 
