@@ -167,11 +167,41 @@ static void test_who_falls_silent_before_it_begins_is_not_waited_for(void **stat
     rig_expect_state(r, id, "stopping");
 }
 
+/* It lives, and its loop hangs, or it lies. Whoever is done waits for two minutes. */
+static void test_one_that_hangs_is_not_waited_for_beyond_two_minutes(void **state)
+{
+    static const uint64_t waits_s[] = {30, 30, 30, 29};
+    struct rig *r = *state;
+    struct tp_trace_request request = {
+        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
+    char p[2][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
+
+    for (int i = 0; i < 2; i++)
+        rig_join(r, (const char *[]){"p0", "p1"}[i], i, p[i]);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    for (int i = 0; i < 2; i++) {
+        reply = rig_sync(r, p[i], NULL);
+        rig_sync(r, p[i], &reply);
+    }
+    say_step(r, p[1], id, true, 10);
+    say_step(r, p[0], id, true, 12); /* it is done */
+    for (size_t i = 0; i < sizeof(waits_s) / sizeof(*waits_s); i++) {
+        rig_wait(r, waits_s[i] * RIG_S);
+        say_step(r, p[0], id, false, 12);
+        say_step(r, p[1], id, false, 10);
+        rig_expect_state(r, id, "recording");
+    }
+    rig_wait(r, 2 * RIG_S);
+    rig_expect_state(r, id, "stopping");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         engine_test(test_steps_start_and_stop_a_trace),
         engine_test(test_a_step_begins_in_the_producers),
+        engine_test(test_one_that_hangs_is_not_waited_for_beyond_two_minutes),
         engine_test(test_who_is_yet_to_say_that_it_began_is_waited_for),
         engine_test(test_who_was_not_heard_of_since_a_restart_is_waited_for),
         engine_test(test_who_has_not_asked_yet_is_waited_for),
