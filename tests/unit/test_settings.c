@@ -122,6 +122,24 @@ static void test_a_shorter_struct_gives_what_it_has(void **state)
     tp_settings_fini(&s);
 }
 
+/* A program that is newer than the library has fields that this one does not know. */
+static void test_a_longer_struct_gives_what_is_known_of_it(void **state)
+{
+    struct {
+        struct tp_options known;
+        char later[256];
+    } given = {.known = {.options_bytes = sizeof(given), .late_ms = 7}};
+    const char *none[] = {NULL};
+    struct tp_settings s;
+
+    (void)state;
+    memset(given.later, 0xff, sizeof(given.later));
+    assert_int_equal(load(&given.known, none, &s, NULL), TP_OK);
+    assert_string_equal(s.url, "http://127.0.0.1:8750");
+    assert_int_equal(s.late_ms, 7);
+    tp_settings_fini(&s);
+}
+
 static void test_a_struct_without_its_size_is_of_the_first_version(void **state)
 {
     struct tp_options given = {.url = "http://a:1", .log = true, .late_ms = 7};
@@ -313,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_nothing_given_means_the_defaults),
         cmocka_unit_test(test_variables_fill_in_what_is_not_given),
         cmocka_unit_test(test_a_shorter_struct_gives_what_it_has),
+        cmocka_unit_test(test_a_longer_struct_gives_what_is_known_of_it),
         cmocka_unit_test(test_a_struct_without_its_size_is_of_the_first_version),
         cmocka_unit_test(test_a_wrong_value_is_refused_by_name),
         cmocka_unit_test(test_each_value_is_taken_up_to_its_bound),

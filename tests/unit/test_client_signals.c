@@ -1,0 +1,86 @@
+/* A client changes no signal while it is open, though libcurl would: it ignores SIGPIPE
+ * around what it does, unless it is told not to, and a program that relies on its own
+ * handler at that moment would not get it. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <traceplane/traceplane.h>
+#include <cmocka.h>
+
+#include "support/fake_service.h"
+
+#define WAIT_MS 10000
+#define PREPARE                                                                \
+    "{\"commands\":[{\"command\":\"prepare\",\"trace_id\":\"t\",\"stream\":1," \
+    "\"types\":[120]},{\"command\":\"start\",\"trace_id\":\"t\"}]}"
+
+#ifndef TP_SANITIZED /* their runtimes have a sigaction() of their own */
+
+static atomic_int n_changes;
+
+/* In place of the system's, for libcurl, too. */
+int sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    int (*real)(int, const struct sigaction *, struct sigaction *);
+
+    *(void **)&real = dlsym(RTLD_NEXT, "sigaction");
+    atomic_fetch_add(&n_changes, action != NULL);
+    return real(number, action, before);
+}
+
+/* All that a client sends: types, itself, polls, reports, events. */
+static void test_a_client_changes_no_signal_while_it_is_open(void **state)
+{
+    struct fake_service service;
+    char url[128];
+    struct tp_options options = {.options_bytes = sizeof(options),
+                                 .url = url,
+                                 .flush_ms = 1000};
+    struct tp_client *client = &tp_client_off;
+    unsigned type = TP_TYPE_NONE;
+    struct tp_stats stats;
+
+    (void)state;
+    fake_service_init(&service);
+    fake_service_answer(&service, FAKE_SYNC, 200, PREPARE);
+    fake_service_answer(&service, FAKE_SYNC, 200, NULL);
+    snprintf(url, sizeof(url), "unix:%s", service.path);
+    atomic_store(&n_changes, 0);
+    assert_int_equal(tp_open(&options, &client, NULL), TP_OK);
+    assert_int_equal(tp_register_type(client, "demo", "STEP", TP_KIND_SLICE, NULL,
+                                      &type, NULL),
+                     TP_OK);
+    do {
+        TP_INSTANT(client, type, "x");
+        assert_int_equal(tp_flush(client, WAIT_MS, NULL), TP_OK);
+        tp_get_stats(client, &stats, sizeof(stats));
+    } while (stats.sent == 0);
+    assert_int_equal(atomic_load(&n_changes), 0);
+    tp_close(client);
+    fake_service_fini(&service);
+}
+
+#else
+
+static void test_a_client_changes_no_signal_while_it_is_open(void **state)
+{
+    (void)state;
+    skip();
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_client_changes_no_signal_while_it_is_open),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
