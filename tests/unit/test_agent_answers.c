@@ -188,6 +188,23 @@ static void test_who_is_forgotten_within_ten_seconds_waits(void **state)
     assert_int_equal(a->again_ns, 0);
 }
 
+/* Two libraries in a process may open theirs at one moment. */
+static void test_two_clients_of_one_moment_ask_for_two_ids(void **state)
+{
+    char ids[20][TP_ULID_BYTES];
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        void *one = NULL;
+
+        set_up(&one);
+        memcpy(ids[i], ((struct rig *)one)->agent->own_id, sizeof(ids[i]));
+        tear_down(&one);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(ids[i], ids[k]);
+    }
+}
+
 /* For the farewell a quarter of the bound is kept, and half a second at most. */
 static void test_of_a_long_bound_nearly_all_is_for_what_is_unsent(void **state)
 {
@@ -225,6 +242,7 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(test_who_is_forgotten_within_ten_seconds_waits,
                                         set_up, tear_down),
+        cmocka_unit_test(test_two_clients_of_one_moment_ask_for_two_ids),
         cmocka_unit_test_setup_teardown(
             test_of_a_long_bound_nearly_all_is_for_what_is_unsent, set_up, tear_down),
     };

@@ -17,6 +17,7 @@
 
 #define SMALL_RING ((size_t)16 << 10) /* 2048 words */
 #define FULL_INSTANTS 1022            /* fill it after its mark */
+#define FULL_COMPLETES 511            /* likewise */
 
 /* Texts that stay as they are may be longer than those that are copied. */
 static void test_texts_of_arguments_end_at_their_limits(void **state)
@@ -88,6 +89,30 @@ static void test_what_tp_add_cannot_add_is_left_out_as_a_whole(void **state)
     recorder_rig_fini(&rig);
 }
 
+/* When the program says when it was, that is counted like all else. */
+static void test_a_slice_that_is_over_and_finds_no_room_is_counted(void **state)
+{
+    const struct tp_recorder_opts opts = {.ring_bytes = SMALL_RING};
+    const struct tp_interval when = {tp_now(), 5, TP_TRACK_THREAD};
+    struct tp_interval now;
+    struct recorder_rig rig = {0};
+    uint64_t dropped;
+
+    (void)state;
+    recorder_rig_init(&rig, &opts);
+    recorder_rig_start(&rig);
+    now = (struct tp_interval){tp_now(), 5, TP_TRACK_THREAD};
+    for (int i = 0; i < 1000; i++) {
+        TP_COMPLETE(rig.client, rig.kernel, "of before", &when);
+        TP_COMPLETE(rig.client, rig.copy, "of now", &now);
+    }
+    recorder_rig_conserved(&rig, &dropped);
+    assert_int_equal(dropped, 2000 - FULL_COMPLETES);
+    assert_int_equal(rig.drained[rig.kernel], 0);
+    assert_int_equal(rig.drained[rig.copy], FULL_COMPLETES / 2);
+    recorder_rig_fini(&rig);
+}
+
 static void test_open_slices_have_16_kib_with_their_arguments(void **state)
 {
     const int each = 24 + 1024; /* a key with a length, and 1016 bytes */
@@ -149,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_of_arguments_end_at_their_limits),
         cmocka_unit_test(test_what_tp_add_cannot_add_is_left_out_as_a_whole),
+        cmocka_unit_test(test_a_slice_that_is_over_and_finds_no_room_is_counted),
         cmocka_unit_test(test_open_slices_have_16_kib_with_their_arguments),
         cmocka_unit_test(test_a_thread_that_is_cancelled_returns_from_a_wait),
     };
