@@ -4,9 +4,15 @@
 
 #define COPY_BYTES_MAX 1023u
 
+/* A character is copied as a whole or left out. */
 static uint32_t copied_bytes(const struct tp_field *f)
 {
-    return f->value.s == NULL ? 0 : (uint32_t)strnlen(f->value.s, COPY_BYTES_MAX);
+    struct tp_str text = {f->value.s, 0};
+
+    if (text.ptr == NULL)
+        return 0;
+    text.len = strnlen(text.ptr, COPY_BYTES_MAX + 1);
+    return (uint32_t)tp_utf8_cut(text, COPY_BYTES_MAX).len;
 }
 
 unsigned tp_fields_words(struct tp_fields fields)

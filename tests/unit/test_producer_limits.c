@@ -43,6 +43,30 @@ static void test_texts_of_arguments_end_at_their_limits(void **state)
     recorder_rig_fini(&rig);
 }
 
+/* The service would repair half a character, event by event. */
+static void test_no_text_ends_within_a_character(void **state)
+{
+    static char text[5001], lines[8192];
+    struct recorder_rig rig = {0};
+    size_t n = 0;
+
+    (void)state;
+    for (int i = 0; i < 2500; i++)
+        memcpy(text + 2 * i, "\xc3\xa9", 3);
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    for (int copy = 0; copy < 2; copy++) {
+        const struct tp_field f = tp_field_text(tp_intern("t"), text, copy);
+
+        tp_instant(rig.client, rig.kernel, tp_intern("i"), (struct tp_fields){&f, 1});
+        n += (size_t)snprintf(lines + n, sizeof(lines) - n,
+                              "i ascend.KERNEL i -/- 0 t=\"%.*s\"\n",
+                              copy != 0 ? 1022 : 4094, text);
+    }
+    recorder_rig_expect(&rig, lines);
+    recorder_rig_fini(&rig);
+}
+
 static void test_what_tp_add_cannot_add_is_left_out_as_a_whole(void **state)
 {
     struct recorder_rig rig = {0};
@@ -173,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_of_arguments_end_at_their_limits),
+        cmocka_unit_test(test_no_text_ends_within_a_character),
         cmocka_unit_test(test_what_tp_add_cannot_add_is_left_out_as_a_whole),
         cmocka_unit_test(test_a_slice_that_is_over_and_finds_no_room_is_counted),
         cmocka_unit_test(test_open_slices_have_16_kib_with_their_arguments),
