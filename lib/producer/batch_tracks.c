@@ -61,12 +61,24 @@ static char *say_process(struct tp_batch_writer *b, char *p)
     return put_meta(b, p, b->process_name, d.uuid, name);
 }
 
+/* The kernel cuts a name after 15 bytes, be it in the middle of a character, and the
+ * service would take apart each batch with such a one. */
+static struct tp_str without_half(struct tp_str whole)
+{
+    struct tp_str name = whole;
+
+    while (name.len > 0 && whole.len - name.len < 4 &&
+           !tp_utf8_is_valid(name.ptr, name.len))
+        name.len--;
+    return tp_utf8_is_valid(name.ptr, name.len) ? name : whole;
+}
+
 /* The track of the thread, and that of the process. */
 char *tp_batch_say_thread(struct tp_batch_writer *b, char *p)
 {
     const struct tp_id pid = {.kind = TP_ID_NUMBER, .number = b->pid};
     const struct tp_id tid = {.kind = TP_ID_NUMBER, .number = (int64_t)b->thread.tid};
-    struct tp_str name = tp_str_of(b->thread.name);
+    struct tp_str name = without_half(tp_str_of(b->thread.name));
     struct tp_pf_descriptor d = {.kind = TP_PF_KIND_TRACK,
                                  .uuid = b->thread_uuid,
                                  .has_thread = true,

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include <cmocka.h>
 
@@ -65,6 +66,25 @@ static void test_no_text_ends_within_a_character(void **state)
     }
     recorder_rig_expect(&rig, lines);
     recorder_rig_fini(&rig);
+}
+
+/* All batches name the thread. The kernel keeps 15 bytes of seven characters and a
+ * half. */
+static void test_the_name_of_a_thread_ends_with_a_character(void **state)
+{
+    struct recorder_rig rig = {0};
+    char before[16];
+
+    (void)state;
+    prctl(PR_GET_NAME, before);
+    prctl(PR_SET_NAME,
+          "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    recorder_rig_init(&rig, NULL);
+    recorder_rig_start(&rig);
+    TP_INSTANT(rig.client, rig.kernel, "x");
+    recorder_rig_expect(&rig, "i ascend.KERNEL x -/- 0\n");
+    recorder_rig_fini(&rig);
+    prctl(PR_SET_NAME, before);
 }
 
 static void test_what_tp_add_cannot_add_is_left_out_as_a_whole(void **state)
@@ -198,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_of_arguments_end_at_their_limits),
         cmocka_unit_test(test_no_text_ends_within_a_character),
+        cmocka_unit_test(test_the_name_of_a_thread_ends_with_a_character),
         cmocka_unit_test(test_what_tp_add_cannot_add_is_left_out_as_a_whole),
         cmocka_unit_test(test_a_slice_that_is_over_and_finds_no_room_is_counted),
         cmocka_unit_test(test_open_slices_have_16_kib_with_their_arguments),
