@@ -1004,9 +1004,21 @@ def flow(name, id, phase, type=None, track=0, time_ns=0):
 def register_type(plugin, type_name, kind="slice", unit=None):
     """As Client.register_type(); it holds for what open() opens later, too."""
     type_id = client().register_type(plugin, type_name, kind, unit)
+    if type_id == NONE:
+        type_id = _id_to_come(plugin, type_name, kind, unit)
     if type_id != NONE:
         _types[plugin, type_name] = kind, unit
     return type_id
+
+
+def _id_to_come(*of_type):
+    """The id that a type has when there is a client again; NONE when there cannot be."""
+    try:
+        c = Client(is_off=True)
+    except Exception:  # it is warned of where one is opened
+        return NONE
+    with c:
+        return c.register_type(*of_type)
 
 
 def find_type(name):

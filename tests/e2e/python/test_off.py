@@ -295,12 +295,16 @@ class Off(unittest.TestCase):
         child = os.fork()
         if child == 0:
             try:
+                between = traceplane.register_type("pytest", "BETWEEN")
                 traceplane.open(NOWHERE, flush_ms=1)
-                os._exit(traceplane.find_type("pytest.EARLY") != early)
+                os._exit(traceplane.find_type("pytest.EARLY") != early or
+                         traceplane.find_type("pytest.BETWEEN") != between)
             except BaseException:
                 os._exit(2)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         traceplane.close()
+        with self.assertRaises(traceplane.Error):
+            traceplane.register_type("no.plugin", "X")
 
     def test_steps_are_counted(self):
         with traceplane.Client("http://127.0.0.1:1") as c:
