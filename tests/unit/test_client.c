@@ -23,7 +23,8 @@
 #include "support/fake_service.h"
 #include "support/fault.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
+#define TRIES 3 /* the machine may stand still while a bound runs */
 #define FDS_MAX 1024
 
 #define PREPARE                                                                  \
@@ -95,12 +96,31 @@ static void await_recording(struct rig *rig, bool wanted)
     fail_msg("it %s", wanted ? "does not record" : "records on");
 }
 
-static void rig_start(struct rig *rig)
+/* Wait until the type is recorded, which it is when the service has answered for it:
+ * perhaps after the start, if the first answer is late. */
+static void await_enabled(struct rig *rig)
+{
+    for (int ms = 0; ms < WAIT_MS; ms++) {
+        if (tp_enabled(rig->client, rig->type))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    fail_msg("its type is not recorded");
+}
+
+/* Open it and wait until a trace is on, whatever it records. */
+static void rig_begin(struct rig *rig)
 {
     fake_service_answer(&rig->service, FAKE_SYNC, 200, PREPARE);
     fake_service_answer(&rig->service, FAKE_SYNC, 200, NULL);
     rig_open(rig);
     await_recording(rig, true);
+}
+
+static void rig_start(struct rig *rig)
+{
+    rig_begin(rig);
+    await_enabled(rig);
 }
 
 static void test_a_batch_goes_again_under_its_number_until_it_is_taken(void **state)
@@ -321,7 +341,7 @@ static void test_answers_that_make_no_sense_are_survived(void **state)
     fake_service_answer(&rig.service, FAKE_SYNC, 200, "null");
     fake_service_answer(&rig.service, FAKE_SYNC, 200, "{\"commands\":[{}]}");
     fake_service_answer(&rig.service, FAKE_SYNC, FAKE_CUT, NULL);
-    rig_start(&rig);
+    rig_begin(&rig);
     record(&rig, 10);
     assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
     rig_close(&rig);
@@ -415,6 +435,7 @@ static void test_a_start_that_is_told_ahead_is_not_waited_for(void **state)
         fake_service_answer(&rig.service, FAKE_SYNC, 200, NULL);
         rig_open(&rig);
         await_recording(&rig, true); /* the answer itself is still held back */
+        await_enabled(&rig);
         record(&rig, 100);
         fake_service_go_on(&rig.service);
         record(&rig, 50);
@@ -483,7 +504,7 @@ static void test_a_type_that_is_refused_is_not_recorded_for_its_rival(void **sta
     (void)state;
     fake_service_init(&rig.service);
     fake_service_answer(&rig.service, FAKE_TYPES, 409, PROBLEM("id-collision"));
-    rig_start(&rig);
+    rig_begin(&rig);
     await_refused(&rig, 1);
     assert_false(tp_enabled(rig.client, rig.type));
     record(&rig, 10);
@@ -499,7 +520,9 @@ static void test_a_type_with_another_id_there_is_not_recorded_for_its_own(void *
     (void)state;
     fake_service_init(&rig.service);
     fake_service_answer(&rig.service, FAKE_TYPES, 200, "{\"types\":[{\"id\":155}]}");
-    rig_start(&rig);
+    rig_begin(&rig);
+    fake_service_await(&rig.service, FAKE_TYPES, 1);
+    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
     assert_false(tp_enabled(rig.client, rig.type));
     rig_close(&rig);
 }
@@ -582,20 +605,25 @@ static void test_a_type_that_waits_for_the_end_of_a_trace_is_told_once(void **st
 
 static void test_closing_is_bounded_when_the_service_takes_nothing(void **state)
 {
-    struct timespec begin, end;
-    struct rig rig;
+    uint64_t quickest_ms = UINT64_MAX;
 
     (void)state;
-    fake_service_init(&rig.service);
-    fake_service_answer(&rig.service, FAKE_EVENTS, 503, NULL);
-    rig_start(&rig);
-    record(&rig, 10);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    assert_int_equal(tp_flush(rig.client, 50, NULL), TP_EAGAIN);
-    tp_close(rig.client);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    assert_in_range(end.tv_sec - begin.tv_sec, 0, 3);
-    fake_service_fini(&rig.service);
+    for (int i = 0; i < TRIES && quickest_ms >= 3000; i++) {
+        struct rig rig;
+        uint64_t begin_ns, ms;
+
+        fake_service_init(&rig.service);
+        fake_service_answer(&rig.service, FAKE_EVENTS, 503, NULL);
+        rig_start(&rig);
+        record(&rig, 10);
+        begin_ns = tp_now();
+        assert_int_equal(tp_flush(rig.client, 50, NULL), TP_EAGAIN);
+        tp_close(rig.client);
+        ms = (tp_now() - begin_ns) / 1000000;
+        quickest_ms = ms < quickest_ms ? ms : quickest_ms;
+        fake_service_fini(&rig.service);
+    }
+    assert_true(quickest_ms < 3000);
 }
 
 static void test_in_a_child_clients_of_before_are_dead_and_harmless(void **state)

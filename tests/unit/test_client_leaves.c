@@ -81,7 +81,8 @@ static void rig_record(struct rig *rig, uint32_t flush_ms)
     assert_int_equal(tp_register_type(rig->client, "demo", "STEP", TP_KIND_SLICE, NULL,
                                       &rig->type, NULL),
                      TP_OK);
-    while (!has_acked(rig, "\"start\""))
+    /* Its type is recorded when the service has answered for it, perhaps later. */
+    while (!has_acked(rig, "\"start\"") || !tp_enabled(rig->client, rig->type))
         pause_ms(1);
 }
 
