@@ -26,7 +26,8 @@
 #include "support/tmpdir.h"
 
 #define TRIES 6
-#define HUNG_S 120 /* a child that takes longer has got stuck */
+#define TRIES_IN_TIME 3 /* the machine may stand still while a bound runs */
+#define HUNG_S 120      /* a child that takes longer has got stuck */
 #define N_CHILDREN 25
 #define N_CALLS 5
 
@@ -171,6 +172,15 @@ static void exit_and_flush(int arg)
     exit(0);
 }
 
+static uint64_t ms_since(const struct timespec *from)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)((now.tv_sec - from->tv_sec) * 1000 +
+                      (now.tv_nsec - from->tv_nsec) / 1000000);
+}
+
 #define SIDE_BY_SIDE 4
 #define BOUND_MS 3000
 
@@ -208,30 +218,26 @@ static void exit_with_several(int arg)
 /* One after the other they would take four times the bound of each. */
 static void test_an_exit_takes_as_long_as_one_client(void **state)
 {
-    struct timespec from, to;
+    bool is_quick = false;
 
     (void)state;
-    folder = tmpdir_new_short();
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    assert_int_equal(status_of(exit_with_several, 0), 0);
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    tmpdir_remove(folder);
-    assert_true((to.tv_sec - from.tv_sec) * 1000 < (SIDE_BY_SIDE - 1) * BOUND_MS);
+    for (int i = 0; i < TRIES_IN_TIME && !is_quick; i++) {
+        struct timespec from;
+
+        folder = tmpdir_new_short();
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        assert_int_equal(status_of(exit_with_several, 0), 0);
+        is_quick = ms_since(&from) < (SIDE_BY_SIDE - 1) * BOUND_MS;
+        tmpdir_remove(folder);
+    }
+    assert_true(is_quick);
 }
 
 #define LATE_MS 300
 #define LATE_MOST_MS 5000
+#define TOO_LATE 2
 
 static struct timespec exit_began;
-
-static uint64_t ms_since(const struct timespec *from)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)((now.tv_sec - from->tv_sec) * 1000 +
-                      (now.tv_nsec - from->tv_nsec) / 1000000);
-}
 
 static void judge_wait(void)
 {
@@ -266,14 +272,22 @@ static void close_while_recording(int unused)
     ms = ms_since(&from);
     is_sent = fake_service_has(&service, "EVENTS seq=1 200");
     fake_service_fini(&service);
-    _exit(is_sent && ms < LATE_MOST_MS ? 0 : 1);
+    _exit(is_sent ? (ms < LATE_MOST_MS ? 0 : TOO_LATE) : 1);
 }
 
 static void test_an_exit_waits_for_what_is_late_and_a_close_does_not(void **state)
 {
+    int close = TOO_LATE;
+
     (void)state;
     assert_int_equal(status_of(exit_while_recording, 0), 0);
-    assert_int_equal(status_of(close_while_recording, 0), 0);
+    for (int i = 0; i < TRIES_IN_TIME && close == TOO_LATE; i++) {
+        int status = status_of(close_while_recording, 0);
+
+        assert_true(WIFEXITED(status));
+        close = WEXITSTATUS(status);
+    }
+    assert_int_equal(close, 0);
 }
 
 static void test_a_flush_after_the_end_says_so_at_once(void **state)
