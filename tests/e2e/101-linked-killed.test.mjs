@@ -10,7 +10,7 @@ test('killed producers leave a readable trace that names them', async (t) => {
   const all = [];
   for (let rank = 0; rank < 4; rank++) all.push(await startLinked(t, server, { rank, ...busy }));
   const trace = await server.createTrace();
-  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  await Promise.all(all.map((p) => p.recording()));
   await new Promise((r) => setTimeout(r, pick(700, 2000)));
   await Promise.all(all.slice(0, 2).map((p) => p.kill()));
   await new Promise((r) => setTimeout(r, 4500));
@@ -28,7 +28,7 @@ test('one that exits in the middle has sent all it had and is not missed', async
   const server = await serve(t);
   const p = await startLinked(t, server, { rank: 0, args: ['--threads', '2', '--pause-us', '100'] });
   const trace = await server.createTrace();
-  await p.until((s) => s.isRecording, 'recording');
+  await p.recording();
   await p.tell('slices 500');
   const { code, ms } = await p.end();
   assert.equal(code, 0);
@@ -44,12 +44,12 @@ test('a rank that is killed and started again joins the running trace with event
   const server = await serve(t);
   const first = await startLinked(t, server, { rank: 0 });
   const trace = await server.createTrace();
-  await first.until((s) => s.isRecording, 'recording');
+  await first.recording();
   await first.tell('slices 300');
-  assert.equal((await first.tell('flush 10000')).rc, 0);
+  assert.equal((await first.tell('flush 100000')).rc, 0);
   await first.kill();
   const second = await startLinked(t, server, { rank: 0 });
-  await second.until((s) => s.isRecording, 'recording');
+  await second.recording();
   await second.tell('slices 200');
   assert.equal((await second.end()).code, 0);
   const stopped = Date.now(), end = await server.stopTrace(trace.id);

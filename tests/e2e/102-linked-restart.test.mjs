@@ -26,7 +26,7 @@ for (const isKilled of [false, true]) {
     const all = [];
     for (let rank = 0; rank < 8; rank++) all.push(await startLinked(t, server, { rank, args: ['--threads', '1', '--pause-us', '200'] }));
     const trace = await server.createTrace();
-    await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+    await Promise.all(all.map((p) => p.recording()));
     for (let i = 0; i < pick(2, 1); i++) {
       await sleep(pick(700, 1500));
       server = await restart(t, server, dataDir, isKilled);
@@ -58,7 +58,7 @@ test('who joined a trace just before the service was killed writes to the same s
   const first = await startLinked(t, server, { rank: 0, args: ['--threads', '0'] });
   const trace = await server.createTrace();
   const all = [first, ...await Promise.all([1, 2, 3, 4, 5, 6, 7].map((rank) => startLinked(t, server, { rank, args: ['--threads', '0'] })))];
-  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  await Promise.all(all.map((p) => p.recording()));
   const streams = (view) => Object.fromEntries(view.matched.map((m) => [m.name, m.stream]));
   const before = (await server.get(`/traces/${trace.id}`)).json();
   server = await restart(t, server, dataDir, true);
@@ -77,7 +77,7 @@ test('who ended just before the service was killed is not waited for', async (t)
   const all = [];
   for (let rank = 0; rank < 2; rank++) all.push(await startLinked(t, server, { rank, args: ['--threads', '0'] }));
   const trace = await server.createTrace();
-  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  await Promise.all(all.map((p) => p.recording()));
   for (const p of all) await p.tell('slices 100');
   await sleep(2500); // what they said so far is stored
   assert.equal((await all[0].end()).code, 0);
@@ -97,7 +97,7 @@ test('a service that stays away costs a bounded memory, and what is lost is coun
   const p = await startLinked(t, server, { rank: 0, args: ['--threads', '1', '--pause-us', '0'], env: { TRACEPLANE_BACKLOG_BYTES: '1M', TRACEPLANE_RINGS_BYTES_MAX: '4M' } });
   const idle = p.usage();
   await server.createTrace();
-  await p.until((s) => s.isRecording, 'recording');
+  await p.recording();
   await server.kill();
   await p.until((s) => s.backlog > 0, 'dropping');
   await sleep(1000);
@@ -116,7 +116,7 @@ test('a service that stays away costs no more memory for many small batches than
   t.after(() => server.hasExited || server.kill());
   const p = await startLinked(t, server, { rank: 0, args: ['--threads', '0'], env: { TRACEPLANE_FLUSH_MS: '100' } });
   await server.createTrace();
-  await p.until((s) => s.isRecording, 'recording');
+  await p.recording();
   await p.tell('slices 10');
   assert.equal((await p.tell('flush 100000')).rc, 0);
   const before = p.usage();

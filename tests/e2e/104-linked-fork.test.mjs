@@ -11,7 +11,7 @@ test('children with and without a client of their own leave the parent alone', a
   const server = await serve(t);
   const p = await startLinked(t, server, { args: ['--threads', '2', '--pause-us', '100'], env: NO_FALSE_LEAKS });
   const trace = await server.createTrace();
-  await p.until((s) => s.isRecording, 'recording');
+  await p.recording();
   const children = [];
   for (let i = 0; i < 5; i++) {
     const orphan = await p.tell('orphan 50');

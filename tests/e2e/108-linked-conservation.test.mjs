@@ -37,11 +37,14 @@ test('a filter, a least duration and a ring that is too small: nothing is lost w
   const ids = await typesFor(small);
   assert.deepEqual(await typesFor(large), ids);
   for (let i = 0; (await server.get('/types/e2e.OFF')).status !== 200; i++) {
-    assert.ok(i < 500, 'the types did not come');
+    assert.ok(i < 3000, 'the types did not come');
     await new Promise((r) => setTimeout(r, 20));
   }
   const trace = await server.createTrace({ filter: { include: ['e2e.ONE', 'e2e.TWO'], min_duration_ns: MIN_NS } });
-  for (const p of [small, large]) await p.until((s) => s.isRecording, 'recording');
+  for (const p of [small, large]) {
+    await p.until((s) => s.isRecording, 'recording');
+    for (const id of [ids.ONE, ids.TWO]) while (!(await p.tell(`done ${id} 0 0`)).isOn) await new Promise((r) => setTimeout(r, 10));
+  }
 
   // Emitted by type, as the programs know it; those of OFF are not wanted and cost nothing.
   for (const p of [small, large]) {

@@ -13,7 +13,7 @@ async function record(t, server) {
   const all = [];
   for (let rank = 0; rank < RANKS; rank++) all.push(await startLinked(t, server, { rank, env: { TRACEPLANE_RING_BYTES: '16M' } }));
   const { id } = await server.createTrace();
-  await Promise.all(all.map((p) => p.until((s) => s.isRecording, 'recording')));
+  await Promise.all(all.map((p) => p.recording()));
   for (const p of all) await p.tell(`slices ${SLICES}`);
   const view = await server.stopTrace(id);
   assert.equal(view.outcome, 'complete', view.reason);
@@ -76,6 +76,6 @@ test('a delete at complete leaves nothing', async (t) => {
   t.after(() => server.hasExited || server.kill());
   const { id } = await record(t, server);
   await server.expect('DELETE', `/traces/${id}`, [204]);
-  for (let i = 0; i < 1000 && fs.existsSync(`${dataDir}/traces/${id}`); i++) await new Promise((r) => setTimeout(r, 20));
+  for (let i = 0; i < 3000 && fs.existsSync(`${dataDir}/traces/${id}`); i++) await new Promise((r) => setTimeout(r, 20));
   assert.equal(fs.existsSync(`${dataDir}/traces/${id}`), false);
 });

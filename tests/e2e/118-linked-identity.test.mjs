@@ -11,7 +11,7 @@ async function producers(server, n) {
   for (let i = 0; ; i++) {
     const { items } = (await server.get('/producers')).json();
     if (items.length === n) return items;
-    assert.ok(i < 1000, `${items.length} producers instead of ${n}`);
+    assert.ok(i < 3000, `${items.length} producers instead of ${n}`);
     await sleep(20);
   }
 }
@@ -29,7 +29,7 @@ test('two clients of one process are two producers: each has its events in the t
   const server = await serve(t);
   const p = await startTwo(t, server);
   const trace = await server.createTrace();
-  await p.tell('wait 10000');
+  await p.tell('wait 100000');
   await p.tell('slices 1000');
   await p.tell('other 500');
   const end = await server.stopTrace(trace.id);
@@ -43,7 +43,7 @@ test('one that closes while the other records takes nothing of it away', async (
   const server = await serve(t);
   const p = await startTwo(t, server);
   const trace = await server.createTrace();
-  await p.tell('wait 10000');
+  await p.tell('wait 100000');
   await p.tell('slices 100');
   await p.tell('other 500');
   await p.tell('other close');
@@ -63,7 +63,7 @@ test('one that is forgotten while it records comes back as the same one: nothing
   const p = await startLinked(t, server, { rank: 0, args: ['--threads', '1', '--pause-us', '10'], env });
   const [known] = await producers(server, 1);
   const trace = await server.createTrace();
-  await p.tell('wait 10000');
+  await p.tell('wait 100000');
   const times = 7; // each comes back later than the one before
   for (let i = 0; i < times; i++) {
     await server.expect('DELETE', `/producers/${known.id}`, [204]);

@@ -29,7 +29,7 @@ async function refused(t, make) {
   const { server } = disk;
   const p = await startLinked(t, server, { rank: 0, env: { TRACEPLANE_RING_BYTES: '16M' } });
   const { id } = await server.createTrace();
-  await p.until((s) => s.isRecording, 'recording');
+  await p.recording();
   await p.tell(`slices ${BEFORE}`);
   await look(server, id, (v) => v.counts.stored >= BEFORE);
   disk.fill();

@@ -12,7 +12,7 @@ async function record(t, server, n) {
   const all = [];
   for (let rank = 0; rank < n; rank++) all.push(await startLinked(t, server, { rank }));
   const trace = await server.createTrace();
-  for (const p of all) await p.tell('wait 10000');
+  for (const p of all) await p.tell('wait 100000');
   for (const p of all) await p.tell(`device ${SLICES}`);
   const end = await server.stopTrace(trace.id);
   assert.equal(end.outcome, 'complete', end.reason);

@@ -57,7 +57,7 @@ test('the log of a linked program has the ends of its slices, which the program 
   const server = await serve(t);
   const p = await startLinked(t, server, { rank: 0 });
   const { id } = await server.createTrace();
-  await p.until((s) => s.isRecording, 'recording');
+  await p.recording();
   await p.tell('slices 50');
   await p.tell('flush 10000');
   await server.kill();

@@ -53,6 +53,10 @@ class Linked {
     }
   }
 
+  // Wait until a trace records it: what it does from here on is in the trace. A type is recorded when the service has
+  // answered for it, which may be after the start.
+  recording() { return this.until((s) => s.isRecording && s.isOn, 'recording'); }
+
   // End it as a program ends; resolves with how it ended and how long that took.
   async end(command = 'exit') {
     const started = Date.now();
