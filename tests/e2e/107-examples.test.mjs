@@ -79,7 +79,8 @@ test('four ranks leave their barriers together, and the slow one does not wait',
   const spreads = whole.map((x) => Math.max(...x.map((e) => e.ts + e.dur)) - Math.min(...x.map((e) => e.ts + e.dur))).sort((a, b) => a - b);
   t.diagnostic(`barriers end within ${spreads[0].toFixed(0)} us (best), ${spreads[spreads.length >> 1].toFixed(0)} us (median), ${spreads.at(-1).toFixed(0)} us (worst); clocks ${clocksUs.toFixed(0)} us`);
   assert.ok(spreads[0] < clocksUs + 1500, `best ${spreads[0]} us, of which clocks ${clocksUs}`);
-  const waits = [0, 1, 2, 3].map((r) => whole.flat().filter((e) => rank(e) === r).reduce((sum, e) => sum + e.dur, 0));
+  // The median: a rank that gets no turn for seconds makes the others wait, the slow one, too.
+  const waits = [0, 1, 2, 3].map((r) => whole.flat().filter((e) => rank(e) === r).map((e) => e.dur).sort((a, b) => a - b)[whole.length >> 1]);
   assert.equal(waits.indexOf(Math.min(...waits)), 2, `waits: ${waits}`);
   const kernels = events.filter((e) => e.cat === 'ranks.KERNEL' && e.ph === 'X'), compute = events.filter((e) => e.name === 'compute');
   assert.ok(kernels.length > 20);

@@ -7,7 +7,7 @@ import { TraceProcessor } from './lib/perfetto.mjs';
 import { BINARY, pick, serve } from './lib/server.mjs';
 
 const SKEWED = path.join(path.dirname(BINARY), 'e2e/skewed');
-const PERIOD_NS = 5000000n, RECORD_MS = pick(4000, 6000);
+const PERIOD_NS = 5000000n, RECORD_MS = pick(4000, 6000), MARKS = 300;
 const SKEWS = [[3600, 100], [-3600, -100]]; // seconds, ppm; by rank
 
 function startSkewed(t, server, rank, [shift, ppm]) {
@@ -42,11 +42,17 @@ test('marks of clocks an hour and 100 ppm off are aligned within the reported bo
   const server = await serve(t);
   SKEWS.forEach((skew, rank) => startSkewed(t, server, rank, skew));
   for (let i = 0; (await server.get('/producers')).json().items.filter((p) => p.clock).length < SKEWS.length; i++) {
-    assert.ok(i < 500, 'the programs did not register');
+    assert.ok(i < 3000, 'the programs did not register');
     await new Promise((r) => setTimeout(r, 20));
   }
-  const trace = await server.createTrace({ stop: { duration_ms: RECORD_MS } });
-  const end = await server.waitFinal(trace.id);
+  // For so long, and until there are marks enough: it may be that nobody runs for most of that.
+  const trace = await server.createTrace(), began = Date.now();
+  const isEnough = async () => (await server.get(`/traces/${trace.id}`)).json().matched.every((m) => m.counts.stored > MARKS);
+  for (let i = 0; Date.now() < began + RECORD_MS || !(await isEnough()); i++) {
+    assert.ok(i < 6000, 'the marks did not come');
+    await new Promise((r) => setTimeout(r, 20));
+  }
+  const end = await server.stopTrace(trace.id);
   assert.equal(end.outcome, 'complete', end.reason);
   const bytes = await server.download(trace.id);
   const head = JSON.parse(bytes.toString()).traceplane;
@@ -57,7 +63,7 @@ test('marks of clocks an hour and 100 ppm off are aligned within the reported bo
     assert.equal(clock.applied, true);
     for (const [format, marks] of Object.entries(formats)) {
       const own = marks.filter((x) => x.pid === m.pid);
-      assert.ok(own.length > RECORD_MS / 5 / 3, `${format}, rank ${m.rank}: ${own.length} marks`);
+      assert.ok(own.length > MARKS / 2, `${format}, rank ${m.rank}: ${own.length} marks`);
       const worst = Math.max(...own.map(errorOf));
       t.diagnostic(`${format}, rank ${m.rank}: off by ${worst} ns at most; bound ${clock.error_ns} ns, of ${clock.readings.length} readings, ${own.length} marks`);
       assert.ok(worst <= clock.error_ns, `${format}, rank ${m.rank}: off by ${worst} ns, bound ${clock.error_ns} ns`);
