@@ -17,7 +17,7 @@ test('one that profiles itself is busy: not matched, and not counted on', async 
 });
 
 const CASES = [
-  [{ 'die-ms': 1500 }, /process ended/],
+  [{ 'die-ms': 1 }, /process ended/],
   [{ 'drops-files': 1 }, /no file/],
   [{ preempts: 1 }, /no file: the recording was cut short/],
   [{ 'writes-other-id': 1 }, /no file: the file is of another request/],
@@ -42,23 +42,28 @@ for (const [knobs, reason] of CASES) {
 
 test('a file that ends in the middle is kept as far as it goes, and told', async (t) => {
   const server = await serveKineto(t);
-  clients(t, server, { 'writes-damage': 1 });
+  const c = clients(t, server, { 'writes-damage': 1 });
   await producers(server, 1);
-  const end = await server.waitFinal((await server.createTrace(QUICK)).id);
+  const end = await traced(server, QUICK, [c]);
   assert.equal(end.outcome, 'partial', JSON.stringify(end.matched));
   assert.match(end.reason, /damaged/);
   assert.equal(end.counts.stored, 11);
 });
 
 test('a cancel before anybody was told reaches nobody', async (t) => {
-  const server = await serveKineto(t);
-  const c = clients(t, server);
-  await producers(server, 1);
-  const trace = await server.createTrace(QUICK);
-  await server.expect('POST', `/traces/${trace.id}/cancel`, [202]);
-  await until('it has asked again', () => c.of('poll').length >= 2);
-  assert.deepEqual(c.of('accepted'), []);
-  await producers(server, 1, 'idle');
+  for (let i = 0; ; i++) {
+    const server = await serveKineto(t), c = clients(t, server);
+    await producers(server, 1);
+    const trace = await server.createTrace(QUICK);
+    await server.expect('POST', `/traces/${trace.id}/cancel`, [202]);
+    const cancelled = Date.now();
+    await until('it has asked again', () => c.of('poll').some((e) => e.ms > cancelled));
+    // It may have asked in between when the machine stood still there.
+    if (i < 3 && c.of('accepted').some((e) => e.ms <= cancelled)) continue;
+    assert.deepEqual(c.of('accepted'), []);
+    await producers(server, 1, 'idle');
+    return;
+  }
 });
 
 // With seconds to spare for a busy machine; and `early` processes do not miss their start.

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test, { describe } from 'node:test';
-import { assertNobodyDied, asUser, clients, foldersOf, missed, producers, serveKineto, until } from './lib/kineto.mjs';
+import { assertNobodyDied, asUser, clients, foldersOf, missed, producers, serveKineto, until, wasKept } from './lib/kineto.mjs';
 import { temporaryFolder } from './lib/server.mjs';
 
 // With seconds to spare for a busy machine; and `early` processes do not miss their start.
@@ -25,7 +25,8 @@ async function scene(t, knobs, options) {
 // What a test is about did not come about.
 class Again extends Error {}
 
-// A test in such a scene. A process that missed its start has no file to be collected: then, too, all is done anew.
+// A test in such a scene. A process that missed its start, or was not told in time when nobody got a turn, has no file to be
+// collected: then, too, all is done anew.
 const tests = [];
 function killed(name, knobs, act, { skip = false, folders = (t) => ({ dataDir: removed(t, temporaryFolder()) }) } = {}) {
   tests.push(() => test(name, { skip }, async (t) => {
@@ -34,7 +35,7 @@ function killed(name, knobs, act, { skip = false, folders = (t) => ({ dataDir: r
       try {
         return await act(s);
       } catch (e) {
-        if (i === TRIES || !(e instanceof Again || missed(s.c))) throw e;
+        if (i === TRIES || !(e instanceof Again || missed(s.c) || wasKept(s.c, 1000))) throw e;
         t.diagnostic(`once more: ${e.message}`);
       }
       await s.c.stop();
@@ -59,8 +60,9 @@ async function assertComplete(server, id, c) {
 
 killed('killed between the order and the file', { 'process-ms': 3000 }, async ({ first, c, again }) => {
   const trace = await first.createTrace({ stop: { duration_ms: 500 }, kineto: { warmup_ms: 1000 } });
-  await until('it records, or never will', () => c.of('recording').length > 0 || missed(c));
-  if (missed(c)) throw new Again('it missed its start');
+  const isOver = async () => ['refused', 'lost'].includes(await stateOf(first, trace.id));
+  await until('it records, or never will', async () => c.of('recording').length > 0 || missed(c) || isOver());
+  if (c.of('recording').length === 0) throw new Again('it missed its start');
   await new Promise((r) => setTimeout(r, 1200)); // what has changed is written once a second; not written is fine, too
   await first.kill();
   await assertComplete(await again(), trace.id, c);

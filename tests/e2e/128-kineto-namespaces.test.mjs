@@ -42,7 +42,7 @@ test('two containers with equal pids are two processes, and both are traced', { 
 test('one that dies in its container is told as such', { skip: cannot }, async (t) => {
   const dir = sharedDirectory(t);
   const server = await serveKineto(t, { args: ['--kineto-socket-dir', dir] });
-  const c = clients(t, server, { 'socket-dir': dir, 'die-ms': 1500 }, CONTAINER);
+  const c = clients(t, server, { 'socket-dir': dir, 'die-ms': 1 }, CONTAINER);
   await producers(server, 1);
   const end = await traced(server, QUICK, [c]);
   assert.deepEqual(end.matched.map((m) => [m.state, m.reason]), [['lost', 'process ended']]);

@@ -37,7 +37,7 @@ export function clients(t, server, knobs = {}, through = []) {
 
 // Wait until so many Kineto producers are listed and are `state`.
 export async function producers(server, count, state = 'idle') {
-  for (let i = 0; i < 500; i++) {
+  for (let i = 0; i < 3000; i++) {
     const items = (await server.get('/producers?limit=1000')).json().items.filter((p) => p.kind === 'kineto');
     if (items.length >= count && items.every((p) => p.state === state)) return items;
     await new Promise((r) => setTimeout(r, 20));
@@ -51,6 +51,10 @@ export const dropped = (c) => c.of('dropped').filter((e) => !/insufficient time/
 // Whether a process missed its start, as one does that gets no turn for seconds: what its rules make of that says nothing of
 // the service.
 export const missed = (c) => c.of('dropped').some((e) => /insufficient time|timestamp in past/.test(e.why));
+
+// Whether a process that asks each `interval` got no turn for a while, or no answer within its window: then it may not have
+// been told what it would have been.
+export const wasKept = (c, interval) => c.of('poll').some((e, i, all) => e.us >= 50000 || (i > 0 && e.ms - all[i - 1].ms > interval + 1500));
 
 // Wait until something is so. It is looked at so often that it would take `ms` if that took no time: on a slow machine, and
 // after a stop of this program, the wait is as much longer.

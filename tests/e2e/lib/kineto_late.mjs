@@ -53,12 +53,19 @@ export function mayRepeat(end, asked, list) {
   return true;
 }
 
+// Wait until no process has a request any more that it was told too late: it would be busy.
+async function settled(server) {
+  const isFree = (p) => p.kind !== 'kineto' || !['armed', 'busy', 'recording'].includes(p.state);
+  for (let i = 0; i < 1000 && !(await server.get('/producers?limit=1000')).json().items.every(isFree); i++) await new Promise((r) => setTimeout(r, 20));
+}
+
 // A trace of all, to its end: make(i) asks for it and resolves with its id.
 export async function tracedBy(server, make, list) {
   for (let i = 0; ; i++) {
     const asked = Date.now();
     const end = await server.waitFinal(await make(i));
     if (i === 7 || !mayRepeat(end, asked, list)) return end;
+    await settled(server);
   }
 }
 
