@@ -27,6 +27,6 @@ test('a refused type is logged, in one line', async (t) => {
   await server.createTrace({});
   const before = server.log.length;
   await server.problem('POST', '/types', 409, 'registry-frozen', body('SYNC'));
-  for (let i = 0; i < 100 && !/SYNC/.test(server.log.slice(before)); i++) await new Promise((r) => setTimeout(r, 20));
+  for (let i = 0; i < 3000 && !/SYNC/.test(server.log.slice(before)); i++) await new Promise((r) => setTimeout(r, 20));
   assert.equal(server.log.slice(before).split('\n').filter((l) => /SYNC/.test(l) && /frozen/i.test(l)).length, 1, server.log);
 });

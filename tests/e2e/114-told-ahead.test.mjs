@@ -13,7 +13,7 @@ async function holdOver(server, id, body, { version = '1.1', trace = {} } = {}) 
   const bytes = request('POST', `/producers/${id}/sync`, [...HEADERS, `Content-Length: ${text.length}`], text);
   const held = raw(server.port, Buffer.from(bytes.toString('latin1').replace('HTTP/1.1', `HTTP/${version}`), 'latin1'), { quietMs: 20000 });
   for (let i = 0; (await server.get(`/producers/${id}`)).json().step !== body.step; i++) {
-    assert.ok(i < 1000, 'the sync did not come');
+    assert.ok(i < 3000, 'the sync did not come');
     await new Promise((r) => setTimeout(r, 10));
   }
   return [await server.createTrace(trace), await held];
@@ -67,13 +67,13 @@ test('who makes a trace and leaves is noted', async (t) => {
   const socket = net.connect(server.port, '127.0.0.1', () => { socket.write(make('{"label":"gone"}')); });
   const made = async () => (await server.get('/traces?state=active')).json().items[0];
   for (let i = 0; (await made()) === undefined; i++) {
-    assert.ok(i < 1000, 'no trace was made');
+    assert.ok(i < 3000, 'no trace was made');
     await new Promise((r) => setTimeout(r, 10));
   }
   socket.destroy();
   const { id: gone } = await made();
   for (let i = 0; !server.log.split('\n').some((l) => /event=audit/.test(l) && /createTrace/.test(l) && l.includes(gone)); i++) {
-    assert.ok(i < 1000, `no line tells who made it: ${server.log}`);
+    assert.ok(i < 3000, `no line tells who made it: ${server.log}`);
     await new Promise((r) => setTimeout(r, 10));
   }
 });

@@ -27,7 +27,7 @@ async function settles(server, before, slackKib) {
   const sample = async () => ({ ...server.usage(), open: (await server.metric('traceplane_uploads_open')) + (await server.metric('traceplane_downloads_open')) });
   const isBack = (now) => now.files <= before.files + 1 && now.threads <= before.threads && now.rssKib < before.rssKib + slackKib && now.open === 0;
   let now = await sample();
-  for (let i = 0; i < 1000 && !isBack(now); i++) {
+  for (let i = 0; i < 3000 && !isBack(now); i++) {
     await new Promise((r) => setTimeout(r, 20));
     now = await sample();
   }
@@ -35,7 +35,8 @@ async function settles(server, before, slackKib) {
 }
 
 // A client's end that comes together with its last bytes may be noticed only when it has been silent for so long.
-const SHORT = { args: ['--idle-timeout-s', '3'] };
+// What this program sends comes sooner, though the machine stands still for seconds.
+const SHORT = { args: ['--idle-timeout-s', '8'] };
 const SLACK_KIB = pick(16 << 10, 256 << 10);
 
 test('uploads that break off leave nothing', async (t) => {
@@ -112,7 +113,7 @@ test('slow clients do not keep others waiting', async (t) => {
 });
 
 test('slow clients do not stay for ever', async (t) => {
-  const server = await serve(t, { args: ['--idle-timeout-s', '2'] });
+  const server = await serve(t, { args: ['--idle-timeout-s', '8'] });
   await (await silent(t, server.port, 50)).gone;
   assert.equal((await server.get('/traces')).json().items.length, 0);
 });

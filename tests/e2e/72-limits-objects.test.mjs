@@ -101,12 +101,19 @@ test('max-live-downloads', async (t) => {
 
 test('max-idempotency-ms', async (t) => {
   const server = await limited(t, 'max-idempotency-ms', 1000);
-  const create = async () => (await server.expect('POST', '/traces', [201], { body: {}, headers: { 'idempotency-key': 'k' } })).json();
-  const { id } = await create();
-  assert.equal((await create()).id, id);
+  const create = (key) => post(server, '/traces', {}, { 'idempotency-key': key });
+  let n = 0, first, again, asked;
+  do { // until the second comes in time
+    if (first) await server.stopTrace(first.json().id);
+    asked = Date.now();
+    first = await create(`k${++n}`);
+    again = await create(`k${n}`);
+  } while (Date.now() - asked >= 1000 && n < 20);
+  const { id } = first.json();
+  assert.deepEqual([first.status, again.status, again.json().id], [201, 201, id]);
   await server.stopTrace(id);
   await new Promise((r) => setTimeout(r, 1100));
-  assert.notEqual((await create()).id, id);
+  assert.notEqual((await create(`k${n}`)).json().id, id);
 });
 
 test('max-active-traces', async (t) => {
@@ -180,7 +187,10 @@ test('max-watchers', async (t) => {
   assertNames(await server.request('GET', `/traces/${id}/watch`), 'max-watchers', 2);
   watches[0].close();
   let again;
-  for (let i = 0; i < 300 && again?.status !== 200; i++) again = await watch(server, id);
+  for (let i = 0; i < 1000 && again?.status !== 200; i++) {
+    again = await watch(server, id);
+    if (again.status !== 200) await new Promise((r) => setTimeout(r, 20));
+  }
   assert.equal(again.status, 200);
   for (const w of [watches[1], again]) w.close();
 });

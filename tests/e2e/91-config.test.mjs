@@ -13,7 +13,7 @@ function folder(t) {
   t.after(() => fs.rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
-const run = (args, env = {}) => spawnSync(BINARY, args, { encoding: 'utf8', timeout: 20000, env: { ...process.env, ...env } });
+const run = (args, env = {}) => spawnSync(BINARY, args, { encoding: 'utf8', timeout: 100000, env: { ...process.env, ...env } });
 
 // It ends with a failure and says why in one line, without a trace of a crash.
 function fails(args, words, env) {

@@ -11,7 +11,7 @@ const audits = (text) => text.split('\n').filter((l) => /\bevent=audit\b/.test(l
 async function lines(server, n, fn) {
   const before = server.log.length;
   await fn();
-  for (let i = 0; i < 250 && audits(server.log.slice(before)).length < n; i++) await new Promise((r) => setTimeout(r, 20));
+  for (let i = 0; i < 3000 && audits(server.log.slice(before)).length < n; i++) await new Promise((r) => setTimeout(r, 20));
   return audits(server.log.slice(before)).map(({ peer, action, subject, status, problem }) => [peer, action, subject, Number(status), problem]);
 }
 
