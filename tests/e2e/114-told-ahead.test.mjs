@@ -11,7 +11,7 @@ const HEADERS = ['Host: 127.0.0.1', 'Content-Type: application/json'];
 async function holdOver(server, id, body, { version = '1.1', trace = {} } = {}) {
   const text = JSON.stringify(body);
   const bytes = request('POST', `/producers/${id}/sync`, [...HEADERS, `Content-Length: ${text.length}`], text);
-  const held = raw(server.port, Buffer.from(bytes.toString('latin1').replace('HTTP/1.1', `HTTP/${version}`), 'latin1'), { quietMs: 20000 });
+  const held = raw(server.port, Buffer.from(bytes.toString('latin1').replace('HTTP/1.1', `HTTP/${version}`), 'latin1'));
   for (let i = 0; (await server.get(`/producers/${id}`)).json().step !== body.step; i++) {
     assert.ok(i < 3000, 'the sync did not come');
     await new Promise((r) => setTimeout(r, 10));

@@ -3,7 +3,7 @@ import net from 'node:net';
 
 // Send bytes, wait until the server closes, a complete reply is there, or quietMs pass without a byte. `half` closes our side after
 // sending. Resolves with {replies: [{status, headers, body}], closed, text}.
-export function raw(port, bytes, { half = false, quietMs = 2000, replies = 1 } = {}) {
+export function raw(port, bytes, { half = false, quietMs = 60000, replies = 1 } = {}) {
   return new Promise((resolve) => {
     const socket = net.connect(port, '127.0.0.1');
     const chunks = [];
