@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
-import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { ENDS_LATE, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
 import { serve } from './lib/server.mjs';
 
 test('what it records while a trace runs is in the trace, and nothing else', async (t) => {
@@ -28,7 +28,7 @@ test('what it records while a trace runs is in the trace, and nothing else', asy
 
 test('it is recorded again and again, and leaves when it ends', async (t) => {
   const server = await serve(t);
-  const p = await startLinked(t, server, { rank: 0 });
+  const p = await startLinked(t, server, { rank: 0, env: ENDS_LATE });
   for (let i = 0; i < 5; i++) {
     const trace = await server.createTrace();
     await p.recording();

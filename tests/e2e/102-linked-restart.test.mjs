@@ -1,7 +1,7 @@
 // The service goes away and comes back, with and without warning, while eight programs record.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { ENDS_LATE, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
 import { Server, dataFolder, pick } from './lib/server.mjs';
 
 const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
@@ -75,7 +75,7 @@ test('who ended just before the service was killed is not waited for', async (t)
   let server = await Server.start({ dataDir });
   t.after(() => server.hasExited || server.kill());
   const all = [];
-  for (let rank = 0; rank < 2; rank++) all.push(await startLinked(t, server, { rank, args: ['--threads', '0'] }));
+  for (let rank = 0; rank < 2; rank++) all.push(await startLinked(t, server, { rank, args: ['--threads', '0'], env: ENDS_LATE }));
   const trace = await server.createTrace();
   await Promise.all(all.map((p) => p.recording()));
   for (const p of all) await p.tell('slices 100');

@@ -1,7 +1,7 @@
 // A fork: the child is silent or a producer of its own, never a corrupter of its parent.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
+import { ENDS_LATE, firstBreak, numbersOf, startLinked } from './lib/linked.mjs';
 import { serve } from './lib/server.mjs';
 
 // What the parent's agent holds on its stack at the fork is out of the child's sight, and LeakSanitizer (which says that false leaks are possible) takes it for lost.
@@ -9,7 +9,7 @@ const NO_FALSE_LEAKS = { ASAN_OPTIONS: `${process.env.ASAN_OPTIONS ?? ''}:detect
 
 test('children with and without a client of their own leave the parent alone', async (t) => {
   const server = await serve(t);
-  const p = await startLinked(t, server, { args: ['--threads', '2', '--pause-us', '100'], env: NO_FALSE_LEAKS });
+  const p = await startLinked(t, server, { args: ['--threads', '2', '--pause-us', '100'], env: { ...NO_FALSE_LEAKS, ...ENDS_LATE } });
   const trace = await server.createTrace();
   await p.recording();
   const children = [];

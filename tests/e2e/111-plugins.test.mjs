@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import test from 'node:test';
 import { eventsOf } from './lib/events.mjs';
+import { ENDS_LATE } from './lib/linked.mjs';
 import { BINARY, ROOT, serve } from './lib/server.mjs';
 
 const skip = basename(dirname(BINARY)) !== 'build' && 'not the plain build';
@@ -91,7 +92,7 @@ function build(t) {
 for (const [how, promise] of [['closed', 'after its client was closed'], ['open', 'while its client is open']]) {
   test(`a plugin may be unloaded ${promise}`, { skip }, async (t) => {
     const server = await serve(t);
-    const exited = build(t)(how, { TRACEPLANE_URL: `http://127.0.0.1:${server.port}` });
+    const exited = build(t)(how, { ...ENDS_LATE, TRACEPLANE_URL: `http://127.0.0.1:${server.port}` });
     const isKnown = async () => (await server.get('/producers')).json().items.length > 0
       && (await server.get('/types')).json().items.some((type) => type.plugin === 'plugged');
     while (!(await isKnown())) await new Promise((r) => setTimeout(r, 20));

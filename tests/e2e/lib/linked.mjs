@@ -11,6 +11,9 @@ const SANITIZER = { TSAN_OPTIONS: `${process.env.TSAN_OPTIONS ?? ''} die_after_f
 const running = new Set();
 process.on('exit', () => { for (const child of running) child.kill('SIGKILL'); });
 
+// For programs that send what is left when they end: the time in which they do so may pass while nobody gets a turn.
+export const ENDS_LATE = { TRACEPLANE_FLUSH_MS: '60000' };
+
 // Start one for a server (or a URL); env is added to it. It is registered when this resolves, unless waits is false.
 export async function startLinked(t, server, { rank, job, args = [], env = {}, waits = true } = {}) {
   const p = new Linked(server, { rank, job, args, env });

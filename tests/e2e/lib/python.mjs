@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { ENDS_LATE } from './linked.mjs';
 import { BINARY, IS_SANITIZED, ROOT } from './server.mjs';
 
 const LIBRARY = path.join(path.dirname(BINARY), 'libtraceplane.so');
@@ -35,7 +36,7 @@ export const scriptPath = (name) => path.join(SCRIPTS, name);
 // last of the pytest types that it registers: what came when the trace was there would not be recorded in it.
 export async function recordScript(t, server, name, last, { args = [], env = {}, flags = ['-W', 'error', '-W', 'ignore::DeprecationWarning'] } = {}) {
   const python = spawn('python3', [...flags, scriptPath(name), ...args],
-    { env: { ...pythonEnv, TRACEPLANE_URL: `http://127.0.0.1:${server.port}`, ...env } });
+    { env: { ...pythonEnv, ...ENDS_LATE, TRACEPLANE_URL: `http://127.0.0.1:${server.port}`, ...env } });
   t.after(() => python.kill('SIGKILL'));
   let err = '', out = '';
   python.stderr.on('data', (c) => { err += c; });
