@@ -279,6 +279,20 @@ static bool is_waiting(const struct tp_agent *a, enum tp_link_channel channel,
     return !tp_link_is_busy(a->link, channel) && a->retry_ns[channel] > now_ns;
 }
 
+/* When a report is due because of time. */
+static uint64_t report_due(const struct tp_agent *a, uint64_t now_ns)
+{
+    uint64_t due = tp_agent_acks_due(a, now_ns);
+
+    if (a->id[0] == '\0' || tp_link_is_busy(a->link, TP_LINK_REPORT) ||
+        is_waiting(a, TP_LINK_REPORT, now_ns))
+        return TP_AGENT_NEVER;
+    if (tp_part_is_on(&a->part) &&
+        (tp_link_is_busy(a->link, TP_LINK_POLL) || !tp_agent_may_poll(a)))
+        due = least(due, a->report_ns);
+    return !a->ends && due < a->calm_ns ? a->calm_ns : due;
+}
+
 /* When something is due that no answer and no wake brings. */
 static uint64_t next_due(const struct tp_agent *a, uint64_t now_ns)
 {
@@ -287,11 +301,7 @@ static uint64_t next_due(const struct tp_agent *a, uint64_t now_ns)
     for (int i = 0; i < TP_LINK_CHANNELS; i++)
         if (is_waiting(a, (enum tp_link_channel)i, now_ns))
             due = least(due, a->retry_ns[i]);
-    if (tp_part_is_on(&a->part) &&
-        (tp_link_is_busy(a->link, TP_LINK_POLL) || !tp_agent_may_poll(a)) &&
-        !tp_link_is_busy(a->link, TP_LINK_REPORT) &&
-        !is_waiting(a, TP_LINK_REPORT, now_ns))
-        due = least(due, a->report_ns);
+    due = least(due, report_due(a, now_ns));
     if (a->types_retry_ns > now_ns)
         due = least(due, a->types_retry_ns);
     if (a->again_ns > now_ns)

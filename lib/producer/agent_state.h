@@ -60,16 +60,15 @@ struct tp_agent {
     atomic_bool is_woken, is_forgotten; /* in the child of a fork: it has no thread */
 
     /* Types and producer */
-    char own_id[TP_ULID_BYTES];   /* that we ask for; "" = none */
-    enum tp_wire_age wire_age;    /* of the service */
-    char id[TP_WIRE_ID_BYTES];    /* "" = not registered */
-    bool may_be_known;            /* by own_id: the answer to a registration was lost */
-    size_t n_types_known;         /* of the registry, with the service */
-    size_t n_types_asked;         /* in the request on its way */
-    size_t n_types_told;          /* that were said to wait, and all before them */
-    bool one_by_one;              /* types: several at once were refused */
-    uint64_t types_retry_ns;      /* a type was refused: not before */
-    uint64_t types_wait_ns;       /* the last wait for that; 0 = none */
+    char own_id[TP_ULID_BYTES]; /* that we ask for; "" = none */
+    enum tp_wire_age wire_age;  /* of the service */
+    char id[TP_WIRE_ID_BYTES];  /* "" = not registered */
+    bool may_be_known;          /* by own_id: the answer to a registration was lost */
+    size_t n_types_known;       /* of the registry, with the service */
+    size_t n_types_asked;       /* in the request on its way */
+    size_t n_types_told;        /* that were said to wait, and all before them */
+    bool one_by_one;            /* types: several at once were refused */
+    uint64_t types_retry_ns, types_wait_ns; /* refused: not before; last wait, or 0 */
     unsigned n_types_refused;     /* of those known: the service did not take them */
     unsigned char local_ids[256]; /* by custom id of the service; 0 = it has not said */
     struct tp_typeset asked; /* ids of the service that the trace at hand is about */
@@ -98,11 +97,10 @@ struct tp_agent {
 
     /* Trace */
     struct tp_part part;
-    bool is_posting;
-    bool has_news;                /* the published stats are old */
-    bool has_counts_due;          /* counts changed for good: report them once more */
-    uint64_t drain_ns, report_ns; /* when to drain and to report next */
-    uint64_t n_sent;              /* events that the service took, of this trace */
+    bool is_posting, has_news; /* a post is on its way; the published stats are old */
+    bool has_counts_due;       /* counts changed for good: report them once more */
+    uint64_t drain_ns, report_ns;     /* when to drain and to report next */
+    uint64_t n_sent;                  /* events that the service took, of this trace */
     struct tp_recorder_totals totals; /* for reports */
 
     pthread_mutex_t lock; /* guards all below; a leaf */
@@ -145,8 +143,7 @@ void tp_agent_note_known(struct tp_agent *a, const struct tp_link_reply *reply);
 void tp_agent_left(struct tp_agent *a, const struct tp_link_reply *reply,
                    uint64_t now_ns);
 
-/* The thread ends: count what is not sent as dropped. Returns whether there is nothing
- * of that kind. */
+/* The thread ends: count what is unsent as dropped. Returns whether there is none. */
 bool tp_agent_give_up_rest(struct tp_agent *a);
 
 /* Write a line on stderr if the settings ask for it. */
@@ -179,6 +176,9 @@ void tp_agent_sync(struct tp_agent *a, uint64_t now_ns);
 
 /* Whether polls are of use now; else reports say what there is to say. */
 bool tp_agent_may_poll(const struct tp_agent *a);
+
+/* When a report carries the acks of a held poll, too; TP_AGENT_NEVER = it need not. */
+uint64_t tp_agent_acks_due(const struct tp_agent *a, uint64_t now_ns);
 
 /* Take what came ahead of the answer to the poll. */
 void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_ns);

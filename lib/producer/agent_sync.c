@@ -99,16 +99,33 @@ static void send_farewell(struct tp_agent *a)
         a->is_leaving_told = true;
 }
 
-/* Acks that no request carries now. A held poll has given up its acks to the service
- * long since, but only its answer proves it. Where that is on its way, the next poll
- * takes those that are new. At the end there is no next poll, and what the last one
- * carries might come in behind the farewell. */
-static bool has_acks(const struct tp_agent *a)
+/* Whether a poll is under way whose acks the service has, as far as is known. */
+static bool is_held(const struct tp_agent *a)
 {
-    bool is_held = !a->ends && tp_link_is_busy(a->link, TP_LINK_POLL);
+    return !a->ends && tp_link_is_busy(a->link, TP_LINK_POLL);
+}
 
-    return a->part.n_acks > (is_held ? a->poll.n_acks : 0) &&
-           !(is_held && a->poll.has_ahead);
+uint64_t tp_agent_acks_due(const struct tp_agent *a, uint64_t now_ns)
+{
+    if (!is_held(a) || a->poll.n_acks == 0 || a->part.n_acks == 0 ||
+        tp_part_starts_soon(&a->part, now_ns))
+        return TP_AGENT_NEVER;
+    return (uint64_t)a->poll.sent_ns + REPORT_NS;
+}
+
+/*
+ * Acks that no request carries now. A held poll has given up its acks to the service
+ * long since, but only its answer proves it, and a poll that is lost on the way without
+ * a word looks the same: so they go with a report, too, when that takes long. Where the
+ * answer is on its way, the next poll takes those that are new. At the end there is no
+ * next poll, and what the last one carries might come in behind the farewell.
+ */
+static bool has_acks(const struct tp_agent *a, uint64_t now_ns)
+{
+    bool is_carried = is_held(a) && now_ns < tp_agent_acks_due(a, now_ns);
+
+    return a->part.n_acks > (is_carried ? a->poll.n_acks : 0) &&
+           !(is_carried && a->poll.has_ahead);
 }
 
 bool tp_agent_may_poll(const struct tp_agent *a)
@@ -119,7 +136,7 @@ bool tp_agent_may_poll(const struct tp_agent *a)
 static bool is_report_due(const struct tp_agent *a, uint64_t now_ns)
 {
     return a->n_exchanges > 0 || a->has_counts_due ||
-           (has_acks(a) && !tp_part_starts_soon(&a->part, now_ns)) ||
+           (has_acks(a, now_ns) && !tp_part_starts_soon(&a->part, now_ns)) ||
            tp_part_has_step_news(&a->part) ||
            (tp_part_is_on(&a->part) && now_ns >= a->report_ns);
 }
@@ -154,7 +171,8 @@ static void use_report(struct tp_agent *a, uint64_t now_ns)
         }
         return;
     }
-    if (a->ends && !tp_agent_is_sending(a) && !has_acks(a) && !a->is_leaving_told)
+    if (a->ends && !tp_agent_is_sending(a) && !has_acks(a, now_ns) &&
+        !a->is_leaving_told)
         send_farewell(a);
 }
 
