@@ -65,12 +65,12 @@ struct tp_producer {
     uint64_t seen_wall_ns, seen_mono_ns;
     uint64_t silence_ns;          /* may last so long before it counts as gone */
     bool has_synced;              /* it takes commands */
+    uint64_t restored_wall_ns;    /* until it has heard of us since a restart; else 0 */
     uint64_t heard_seq, told_seq; /* the highest of a sync, of an answer; see sync.h */
     uint64_t step;
     bool has_clock;
     int64_t clock_offset_ns;
-    uint64_t clock_error_ns;
-    uint64_t clock_mono_ns;   /* when it was measured */
+    uint64_t clock_error_ns, clock_mono_ns; /* and when it was measured */
     struct tp_member *member; /* in the active trace of its job; NULL = in none */
     char cancel_id[TP_TRACE_ID_BYTES]; /* a trace that it must still be told to drop */
     bool cancel_was_sent;

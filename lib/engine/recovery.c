@@ -313,6 +313,7 @@ static int load_producer(const struct tp_row_producer *row, struct tp_err *err,
         return rc;
     p->registered_ns = row->registered_ns;
     p->seen_wall_ns = row->seen_ns;
+    p->restored_wall_ns = l->now.wall_ns;
     p->has_synced = tp_match_is_live_kind(p) && !tp_kineto_is(p);
     /* Nobody could reach us while we were away: they get their time anew. */
     p->seen_mono_ns = l->now.mono_ns;

@@ -206,6 +206,16 @@ static bool is_less(const struct tp_counts *now, const struct tp_counts *before)
            tp_counts_dropped(now) < tp_counts_dropped(before);
 }
 
+/*
+ * Whether a sync may be older than what the row of its member tells: it was under way
+ * when the service was restarted, which knows no more which numbers it had heard. Until
+ * the producer shows that it has heard of us since.
+ */
+static bool may_be_overtaken(const struct tp_producer *p)
+{
+    return p->restored_wall_ns != 0 && p->heard_seq != 0;
+}
+
 static void keep_counts(struct tp_member *m, const struct tp_counts *less)
 {
     snprintf(m->reason, sizeof(m->reason),
@@ -262,7 +272,8 @@ static int take_counts(struct tp_engine *e, struct tp_producer *p,
         return TP_OK;
     }
     if (is_less(&counts, &m->reported)) {
-        keep_counts(m, &counts);
+        if (!may_be_overtaken(p))
+            keep_counts(m, &counts);
         return TP_OK;
     }
     if (c->types != NULL && tp_type_counts_take(&m->types, c->types, err) != TP_OK)
@@ -364,6 +375,8 @@ static int stage_of(const struct tp_trace *t)
  */
 static bool is_overtaken(struct tp_producer *p, const struct tp_sync_request *r)
 {
+    if (r->t_server_sent_ns >= p->restored_wall_ns)
+        p->restored_wall_ns = 0;
     if (r->seq == 0)
         return false;
     if (r->seq < p->heard_seq)
@@ -381,6 +394,12 @@ static int take_all_counts(struct tp_engine *e, struct tp_producer *p,
     for (size_t i = 0; i < r->n_counts && rc == TP_OK; i++)
         rc = take_counts(e, p, &r->counts[i], problem, err);
     return rc;
+}
+
+/* Whether a step is one from before that at which it began, said before a restart. */
+static bool goes_back(const struct tp_producer *p, uint64_t step)
+{
+    return may_be_overtaken(p) && p->member != NULL && step < p->member->base_step;
 }
 
 static int sync_known(struct tp_engine *e, struct tp_producer *p,
@@ -415,7 +434,7 @@ static int sync_known(struct tp_engine *e, struct tp_producer *p,
         p->step = r->step;
     for (size_t i = 0; i < r->n_acks; i++)
         take_ack(p, &r->acks[i], now);
-    if (is_news && r->has_step && t != NULL)
+    if (is_news && r->has_step && t != NULL && !goes_back(p, r->step))
         tp_steps_take(p, r->step, now);
     if (t != NULL && r->n_acks > 0)
         tp_life_advance(t, now);

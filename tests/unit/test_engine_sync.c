@@ -194,6 +194,57 @@ static void test_who_began_and_had_nothing_to_record_is_not_missed(void **state)
     tp_trace_view_free(view);
 }
 
+static void expect_reason(struct rig *r, const char *id, const char *want)
+{
+    struct tp_trace_view *view = rig_view(r, id);
+
+    assert_string_equal(view->members[0].reason, want);
+    tp_trace_view_free(view);
+}
+
+/* A restart forgets the numbers, and the row has more than a sync that was held up on
+ * its way since before it: that was a lie, and a step back. */
+static void test_what_was_overtaken_by_a_restart_is_passed_over(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {.job = rig_str("j"), .stop_steps = 2};
+    struct tp_sync_counts counts = {.emitted = 9};
+    struct tp_sync_ack ack = {.command = TP_COMMAND_START,
+                              .has_step = true,
+                              .step = 10};
+    struct tp_sync_request begun = {.acks = &ack,
+                                    .n_acks = 1,
+                                    .counts = &counts,
+                                    .n_counts = 1,
+                                    .has_step = true,
+                                    .step = 10,
+                                    .seq = 3};
+    struct tp_sync_request late = {
+        .counts = &counts, .n_counts = 1, .has_step = true, .step = 8, .seq = 2};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    counts.trace_id = ack.trace_id = rig_str(id);
+    rig_sync(r, p, NULL);
+    sync_with(r, p, &begun);
+    for (int i = 0; i < 3; i++) /* until it is in its row */
+        rig_wait(r, RIG_S);
+    assert_int_equal(rig_restart(r), TP_OK);
+    counts.emitted = 4;
+    sync_with(r, p, &late);
+    expect_reason(r, id, "");
+    late.step = 10;
+    late.seq = 4;
+    sync_with(r, p, &late);
+    rig_expect_state(r, id, "recording");
+    late.t_server_sent_ns = r->now.wall_ns; /* it has heard of us */
+    late.seq = 5;
+    sync_with(r, p, &late);
+    expect_reason(r, id,
+                  "it counted 9 events and then 4: what it counted first is kept");
+}
+
 static void cancel(struct rig *r, const char *id)
 {
     struct tp_trace_view *view;
@@ -293,6 +344,7 @@ int main(void)
         engine_test(test_an_ack_that_was_overtaken_counts),
         engine_test(test_who_is_at_a_trace_that_is_over_is_told_to_drop_it),
         engine_test(test_answers_are_in_order_across_a_restart),
+        engine_test(test_what_was_overtaken_by_a_restart_is_passed_over),
         engine_test(test_who_never_began_is_missed),
         engine_test(test_who_never_began_is_missed_after_a_restart),
         engine_test(test_who_began_and_had_nothing_to_record_is_not_missed),
