@@ -266,6 +266,24 @@ static void take_types(struct tp_work *w, const struct tp_typemap *types)
     tp_settle_types(w->stream, by_type);
 }
 
+/* A stream that is sealed is not read again: what it holds by type is written with it,
+ * for those whose it is. */
+static int write_sealed(struct tp_work *w, struct tp_err *err)
+{
+    struct tp_member *m = tp_member_of_stream(w->trace, w->stream->no);
+    int rc = tp_persist_begin(w->e, err);
+
+    if (rc != TP_OK)
+        return rc;
+    rc = tp_persist_stream(w->e, w->stream, err);
+    if (rc == TP_OK && m != NULL)
+        rc = tp_persist_member(w->e, m, err);
+    rc = tp_persist_end(w->e, rc, err);
+    if (rc != TP_OK && m != NULL)
+        tp_member_changed(m);
+    return rc;
+}
+
 /* The row first, then the log. The lock is held. */
 static int accept_result(struct tp_work *w, struct tp_err *err)
 {
@@ -274,14 +292,14 @@ static int accept_result(struct tp_work *w, struct tp_err *err)
     int rc;
 
     take_result(w);
+    take_types(w, w->trace->types);
     s->state = TP_STREAM_SEALED;
-    rc = tp_persist_stream(w->e, s, err);
+    rc = write_sealed(w, err);
     if (rc != TP_OK) {
         s->counts = before;
         s->state = TP_STREAM_SEALING;
         return rc;
     }
-    take_types(w, w->trace->types);
     w->e->stats.seals++;
     w->e->stats.sealed_events += w->result.index.n_events;
     return TP_OK;

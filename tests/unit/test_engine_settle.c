@@ -484,6 +484,55 @@ static void test_a_report_said_again_while_others_are_sealed_changes_nothing(
     free(body);
 }
 
+/* One stream is sealed, another is not yet, and the service is killed: what the first
+ * holds by type is not read of it again. */
+static void test_a_kill_between_two_seals_loses_no_type(void **state)
+{
+    struct rig *r = *state;
+    struct tp_type_counts types = {0};
+    struct tp_type_count *kernels;
+    struct tp_sync_counts counts = {.emitted = EVENTS, .types = &types};
+    struct tp_sync_ack ack = {.command = TP_COMMAND_STOP};
+    const struct tp_sync_request last = {
+        .acks = &ack, .n_acks = 1, .counts = &counts, .n_counts = 1};
+    char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    char *body = rig_events("kernel", EVENTS, 1);
+    struct tp_sync_reply reply;
+    struct tp_trace_view *view;
+    struct tp_work *work;
+
+    rig_join(r, "p0", 0, p);
+    assert_int_equal(rig_create(r, "j", NULL, id), TP_OK);
+    reply = rig_sync(r, p, NULL);
+    rig_sync(r, p, &reply);
+    assert_int_equal(rig_post(r, id, p, 0, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_post(r, id, "other", 1, 1, body, NULL), TP_OK);
+    assert_int_equal(rig_stop(r, id), TP_OK);
+    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernels,
+                                        NULL),
+                     TP_OK);
+    kernels->emitted = EVENTS;
+    ack.trace_id = counts.trace_id = rig_str(id);
+    assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &last, r->now, &reply,
+                                    &r->problem, &r->err),
+                     TP_OK);
+    rig_wait(r, 2 * RIG_S); /* that it is done is in its row */
+    work = tp_engine_next_work(r->engine, r->now);
+    assert_non_null(work);
+    tp_work_run(work);
+    tp_engine_work_done(r->engine, work, r->now);
+    rig_expect_state(r, id, "stopping");
+    assert_int_equal(rig_restart(r), TP_OK);
+    rig_work(r);
+    rig_expect_outcome(r, id, "complete", "");
+    view = rig_view(r, id);
+    assert_int_equal(view->members[0].n_types, 1);
+    assert_int_equal(view->members[0].types[0].stored, EVENTS);
+    tp_trace_view_free(view);
+    tp_type_counts_fini(&types);
+    free(body);
+}
+
 /* A start that is killed at each of its operations, and one after it. */
 static void test_a_kill_while_starting_changes_nothing(void **state)
 {
@@ -605,6 +654,7 @@ int main(void)
         engine_test(test_downloads_and_workers_share_the_seals),
         engine_test(test_what_a_restart_has_interrupted_is_waited_for),
         engine_test(test_a_repeat_does_not_disturb),
+        engine_test(test_a_kill_between_two_seals_loses_no_type),
         engine_test(test_a_report_said_again_while_others_are_sealed_changes_nothing),
     };
 
