@@ -15,7 +15,7 @@ export const SHARED = path.join(ROOT, '../shared');
 export const IS_SANITIZED = /address|thread|undefined|memory/.test(BINARY);
 export const pick = (plain, sanitized) => (IS_SANITIZED ? sanitized : plain);
 
-const START_MS = 30000;
+const START_MS = 120000;
 const STOP_MS = 60000;
 const ANSWER_MS = 60000;
 const running = new Set();
