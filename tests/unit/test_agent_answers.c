@@ -222,60 +222,60 @@ static void test_of_a_long_bound_nearly_all_is_for_what_is_unsent(void **state)
         a->has_thread = false;
         assert_int_equal(a->end_ns - a->cut_ns, of[i].farewell_ms * MS);
     }
+}
 
-    /* A poll that is lost on its way without a word is like one that is held: the ack of a
+/* A poll that is lost on its way without a word is like one that is held: the ack of a
  * stop was with the service when the poll was given up, after 45 s. */
-    static void test_acks_of_a_poll_that_is_not_answered_go_with_a_report(void **state)
-    {
-        const uint64_t report_ns = UINT64_C(2000000000);
-        struct rig *rig = *state;
-        struct tp_agent *a = rig->agent;
-        uint64_t sent_ns;
+static void test_acks_of_a_poll_that_is_not_answered_go_with_a_report(void **state)
+{
+    const uint64_t report_ns = UINT64_C(2000000000);
+    struct rig *rig = *state;
+    struct tp_agent *a = rig->agent;
+    uint64_t sent_ns;
 
-        snprintf(a->id, sizeof(a->id), "p");
-        answer(rig, TP_LINK_POLL, 1, 2, 1, "stop", "t1");
-        expect(rig, ": stop t1");
-        tp_agent_sync(a, tp_now());
-        assert_true(tp_link_is_busy(a->link, TP_LINK_POLL));
-        sent_ns = (uint64_t)a->poll.sent_ns;
-        assert_int_equal(tp_agent_acks_due(a, sent_ns), sent_ns + report_ns);
-        tp_agent_sync(a, sent_ns + report_ns - 1);
-        assert_false(tp_link_is_busy(a->link, TP_LINK_REPORT));
-        tp_agent_sync(a, sent_ns + report_ns);
-        assert_true(tp_link_is_busy(a->link, TP_LINK_REPORT));
-        assert_int_equal(a->report.n_acks, 1);
-        tp_link_drop(a->link, TP_LINK_REPORT);
-        answer(rig, TP_LINK_REPORT, sent_ns + 1, sent_ns + 2, 2, "none", "");
-        assert_int_equal(a->part.n_acks, 0);
-        assert_true(tp_agent_acks_due(a, sent_ns) == TP_AGENT_NEVER);
-    }
+    snprintf(a->id, sizeof(a->id), "p");
+    answer(rig, TP_LINK_POLL, 1, 2, 1, "stop", "t1");
+    expect(rig, ": stop t1");
+    tp_agent_sync(a, tp_now());
+    assert_true(tp_link_is_busy(a->link, TP_LINK_POLL));
+    sent_ns = (uint64_t)a->poll.sent_ns;
+    assert_int_equal(tp_agent_acks_due(a, sent_ns), sent_ns + report_ns);
+    tp_agent_sync(a, sent_ns + report_ns - 1);
+    assert_false(tp_link_is_busy(a->link, TP_LINK_REPORT));
+    tp_agent_sync(a, sent_ns + report_ns);
+    assert_true(tp_link_is_busy(a->link, TP_LINK_REPORT));
+    assert_int_equal(a->report.n_acks, 1);
+    tp_link_drop(a->link, TP_LINK_REPORT);
+    answer(rig, TP_LINK_REPORT, sent_ns + 1, sent_ns + 2, 2, "none", "");
+    assert_int_equal(a->part.n_acks, 0);
+    assert_true(tp_agent_acks_due(a, sent_ns) == TP_AGENT_NEVER);
+}
 
-    int main(void)
-    {
-        const struct CMUnitTest tests[] = {
-            cmocka_unit_test_setup_teardown(
-                test_an_order_that_was_overtaken_is_not_obeyed, set_up, tear_down),
-            cmocka_unit_test_setup_teardown(
-                test_in_the_order_of_the_service_all_are_obeyed, set_up, tear_down),
-            cmocka_unit_test_setup_teardown(test_a_service_that_started_anew_is_obeyed,
-                                            set_up, tear_down),
-            cmocka_unit_test_setup_teardown(
-                test_a_service_that_does_not_count_is_obeyed, set_up, tear_down),
-            cmocka_unit_test_setup_teardown(test_what_is_said_ahead_counts, set_up,
-                                            tear_down),
-            cmocka_unit_test_setup_teardown(
-                test_a_frozen_registry_is_asked_again_after_1_to_32_seconds, set_up,
-                tear_down),
-            cmocka_unit_test_setup_teardown(
-                test_who_is_forgotten_within_ten_seconds_waits, set_up, tear_down),
-            cmocka_unit_test(test_two_clients_of_one_moment_ask_for_two_ids),
-            cmocka_unit_test_setup_teardown(
-                test_of_a_long_bound_nearly_all_is_for_what_is_unsent, set_up,
-                tear_down),
-            cmocka_unit_test_setup_teardown(
-                test_acks_of_a_poll_that_is_not_answered_go_with_a_report, set_up,
-                tear_down),
-        };
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_an_order_that_was_overtaken_is_not_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_in_the_order_of_the_service_all_are_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_service_that_started_anew_is_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_service_that_does_not_count_is_obeyed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_said_ahead_counts, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_a_frozen_registry_is_asked_again_after_1_to_32_seconds, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(test_who_is_forgotten_within_ten_seconds_waits,
+                                        set_up, tear_down),
+        cmocka_unit_test(test_two_clients_of_one_moment_ask_for_two_ids),
+        cmocka_unit_test_setup_teardown(
+            test_of_a_long_bound_nearly_all_is_for_what_is_unsent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_acks_of_a_poll_that_is_not_answered_go_with_a_report, set_up,
+            tear_down),
+    };
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
-    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

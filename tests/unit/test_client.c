@@ -1,8 +1,6 @@
 /* A whole client against a service that answers badly: nothing is lost without being
  * counted, nothing is sent twice under two numbers, nothing hangs. */
-#include <dirent.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -690,54 +688,6 @@ static void test_a_child_holds_no_connection_of_its_parent(void **state)
     rig_close(&rig);
 }
 
-/* The signals that the thread of that name blocks; 0 when there is none. */
-static uint64_t blocked_by(const char *name)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    const struct dirent *task;
-    uint64_t blocked = 0;
-
-    assert_non_null(tasks);
-    while ((task = readdir(tasks)) != NULL) {
-        char path[64], line[128];
-        bool is_it = false;
-        FILE *f;
-
-        snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", task->d_name);
-        f = fopen(path, "r");
-        while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-            if (strncmp(line, "Name:\t", 6) == 0)
-                is_it = strncmp(line + 6, name, strlen(name)) == 0;
-            if (is_it && strncmp(line, "SigBlk:\t", 8) == 0)
-                blocked = strtoull(line + 8, NULL, 16);
-        }
-        if (f != NULL)
-            fclose(f);
-    }
-    closedir(tasks);
-    return blocked;
-}
-
-/* The handlers of a training process run in its own threads. */
-static void test_the_agent_takes_no_signal(void **state)
-{
-    static const int signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGUSR1,
-                                  SIGUSR2, SIGALRM, SIGCHLD, SIGPROF};
-    uint64_t blocked;
-    struct rig rig;
-
-    (void)state;
-    fake_service_init(&rig.service);
-    rig_start(&rig);
-    blocked = blocked_by("traceplane\n");
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-        if ((blocked >> (signals[i] - 1) & 1) == 0)
-            fail_msg("signal %d is not blocked: %llx", signals[i],
-                     (unsigned long long)blocked);
-    }
-    rig_close(&rig);
-}
-
 static void test_one_that_is_off_contacts_nobody(void **state)
 {
     struct tp_options options = {.options_bytes = sizeof(options), .is_off = true};
@@ -811,7 +761,6 @@ int main(void)
         cmocka_unit_test(test_closing_is_bounded_when_the_service_takes_nothing),
         cmocka_unit_test(test_in_a_child_clients_of_before_are_dead_and_harmless),
         cmocka_unit_test(test_a_child_holds_no_connection_of_its_parent),
-        cmocka_unit_test(test_the_agent_takes_no_signal),
         cmocka_unit_test(test_one_that_is_off_contacts_nobody),
         cmocka_unit_test(test_open_survives_every_allocation_failure),
     };
