@@ -13,6 +13,7 @@
 #include "engine/steps.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/kineto_model.h"
 #include "engine/life.h"
@@ -56,10 +57,18 @@ static bool is_unheard(const struct tp_member *m)
            p->told_seq == 0;
 }
 
-/* It has not said that it began, and will record, or does so: it counts steps. */
+/* A linked program says at once that it is armed, and with it what step is on: until
+ * then it may count steps, and may have begun. Others may never say so. */
+static bool is_to_answer(const struct tp_member *m)
+{
+    return m->state == TP_MEMBER_WAITING && m->producer != NULL &&
+           strcmp(m->producer->who.kind, "native") == 0;
+}
+
+/* It has not said that it began, and will record, or does so, if it counts steps. */
 static bool is_yet_to_begin(const struct tp_member *m)
 {
-    return is_before_start(m) && (step_of(m) > 0 || is_unheard(m));
+    return is_before_start(m) && (step_of(m) > 0 || is_unheard(m) || is_to_answer(m));
 }
 
 /* Whether it counts steps, is before the first that is wanted, and goes on. */

@@ -118,6 +118,7 @@ static void test_who_was_not_heard_of_since_a_restart_is_waited_for(void **state
 {
     struct rig *r = *state;
     char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply;
 
     start_three(r, p, id);
     assert_int_equal(rig_restart(r), TP_OK);
@@ -126,7 +127,9 @@ static void test_who_was_not_heard_of_since_a_restart_is_waited_for(void **state
     rig_expect_state(r, id, "recording");
     say_step(r, p[1], id, true, 12);
     rig_expect_state(r, id, "recording");
-    say_step(r, p[2], id, false, 0); /* it counts none any more */
+    reply = rig_sync(r, p[2], NULL);
+    rig_expect_state(r, id, "recording");
+    rig_sync(r, p[2], &reply); /* it counts none any more */
     rig_expect_state(r, id, "recording");
     say_step(r, p[1], id, false, 12);
     rig_expect_state(r, id, "stopping");
@@ -147,6 +150,34 @@ static void test_who_has_not_asked_yet_is_waited_for(void **state)
     assert_int_equal(rig_create_from(r, &request, id), TP_OK);
     say_step(r, p[0], id, true, 10);
     say_step(r, p[0], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, true, 10);
+    rig_expect_state(r, id, "recording");
+    say_step(r, p[1], id, false, 12);
+    rig_expect_state(r, id, "stopping");
+}
+
+/* One that has told no step yet may have begun, too, when its word that it is armed is
+ * on its way for long. That tells whether it counts steps. */
+static void test_who_did_not_say_yet_that_it_is_armed_is_waited_for(void **state)
+{
+    struct rig *r = *state;
+    const struct tp_trace_request request = {
+        .job = rig_str("j"), .start = TP_START_STEP, .start_step = 10, .stop_steps = 2};
+    char p[3][TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
+    struct tp_sync_reply reply[3];
+
+    for (int i = 0; i < 3; i++)
+        rig_join(r, (const char *[]){"p0", "p1", "p2"}[i], i, p[i]);
+    assert_int_equal(rig_create_from(r, &request, id), TP_OK);
+    for (int i = 0; i < 3; i++)
+        reply[i] = rig_sync(r, p[i], NULL);
+    rig_sync(r, p[0], &reply[0]);
+    say_step(r, p[0], id, false, 9);
+    say_step(r, p[0], id, true, 10);
+    say_step(r, p[0], id, false, 12);
+    rig_expect_state(r, id, "recording");
+    rig_sync(r, p[2], &reply[2]); /* it counts none */
     rig_expect_state(r, id, "recording");
     say_step(r, p[1], id, true, 10);
     rig_expect_state(r, id, "recording");
@@ -205,6 +236,7 @@ int main(void)
         engine_test(test_who_is_yet_to_say_that_it_began_is_waited_for),
         engine_test(test_who_was_not_heard_of_since_a_restart_is_waited_for),
         engine_test(test_who_has_not_asked_yet_is_waited_for),
+        engine_test(test_who_did_not_say_yet_that_it_is_armed_is_waited_for),
         engine_test(test_who_falls_silent_before_it_begins_is_not_waited_for),
     };
 
