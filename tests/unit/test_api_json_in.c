@@ -68,6 +68,7 @@ static void test_want_of_memory_is_never_called_a_mistake_of_the_client(void **s
 
     (void)state;
 #ifdef IS_SANITIZED
+    print_message("skipped: a sanitizer's runtime has an allocator of its own\n");
     skip();
 #endif
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {

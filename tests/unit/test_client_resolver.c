@@ -151,8 +151,10 @@ static void test_a_resolver_that_does_not_answer_holds_up_nobody(void **state)
                  {"time out", time_out_while_it_looks_up}};
 
     (void)state;
-    if (curl_version_info(CURLVERSION_NOW)->version_num < 0x075700)
-        skip(); /* libcurl waits for its own thread */
+    if (curl_version_info(CURLVERSION_NOW)->version_num < 0x075700) {
+        print_message("skipped: libcurl before 7.87 waits for its own thread\n");
+        skip();
+    }
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const int status = run_in_child(cases[i].run);
 

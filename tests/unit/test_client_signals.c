@@ -74,6 +74,7 @@ static void test_a_client_changes_no_signal_while_it_is_open(void **state)
 static void test_a_client_changes_no_signal_while_it_is_open(void **state)
 {
     (void)state;
+    print_message("skipped: a sanitizer's runtime has a sigaction() of its own\n");
     skip();
 }
 
