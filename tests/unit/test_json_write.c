@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -189,11 +191,18 @@ static void test_every_double_reads_back_as_itself(void **state)
 /* A machine has few locales, so the test makes its own. */
 static bool has_decimal_comma(const char *dir)
 {
-    char command[512];
+    char *path = tmpdir_path(dir, "de_DE.UTF-8");
+    int status = -1;
+    pid_t child = fork();
 
-    snprintf(command, sizeof(command),
-             "localedef -i de_DE -f UTF-8 --no-archive '%s/de_DE.UTF-8'", dir);
-    return system(command) == 0 && setenv("LOCPATH", dir, 1) == 0 &&
+    if (child == 0) {
+        execlp("localedef", "localedef", "-i", "de_DE", "-f", "UTF-8", "--no-archive",
+               path, (char *)NULL);
+        _exit(127);
+    }
+    free(path);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 &&
+           setenv("LOCPATH", dir, 1) == 0 &&
            setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
 }
 
