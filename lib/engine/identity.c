@@ -75,6 +75,11 @@ void tp_identity_fini(struct tp_identity *who)
     memset(who, 0, sizeof(*who));
 }
 
+bool tp_identity_is_native(const struct tp_identity *who)
+{
+    return strcmp(who->kind, "native") == 0;
+}
+
 bool tp_identity_is_same(const struct tp_identity *known,
                          const struct tp_row_identity *who)
 {

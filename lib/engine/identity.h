@@ -33,6 +33,9 @@ int tp_identity_init(struct tp_identity *who, const struct tp_row_identity *from
 int tp_identity_init_in(struct tp_bulk *b, struct tp_identity *who,
                         const struct tp_row_identity *from, struct tp_err *err);
 
+/* Whether it is a program that is linked with the library. */
+bool tp_identity_is_native(const struct tp_identity *who);
+
 /* Whether rank, pid, host and name are the same. */
 bool tp_identity_is_same(const struct tp_identity *known,
                          const struct tp_row_identity *who);

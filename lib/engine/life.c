@@ -48,10 +48,8 @@ bool tp_life_is_awaited(const struct tp_member *m)
 
 bool tp_life_has_missed(const struct tp_member *m)
 {
-    const struct tp_stream *s = tp_member_stream(m);
-
     return m->state == TP_MEMBER_DONE && !m->has_begun && m->reported.emitted == 0 &&
-           (s == NULL || s->batches == 0) && strcmp(m->who.kind, "kineto") != 0;
+           !tp_member_has_posted(m) && !tp_kineto_is_member(m);
 }
 
 static uint64_t ms_to_ns(uint64_t ms)
@@ -588,8 +586,8 @@ static void lose_stale_members(struct tp_trace *t, struct tp_now now, uint64_t *
         if (p == NULL || !tp_life_is_awaited(m) || tp_kineto_is(p))
             continue;
         if (tp_match_silent_ns(p, now) < p->silence_ns) {
-            if (p->seen_mono_ns + p->silence_ns < *next)
-                *next = p->seen_mono_ns + p->silence_ns;
+            if (tp_match_gone_at_ns(p) < *next)
+                *next = tp_match_gone_at_ns(p);
             continue;
         }
         m->state = TP_MEMBER_LOST;

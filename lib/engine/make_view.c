@@ -163,10 +163,7 @@ static void view_spec(const struct tp_spec *s, struct tp_trace_view *v)
  * */
 static const char *shown_state(const struct tp_trace *t, const struct tp_member *m)
 {
-    const struct tp_stream *s = tp_member_stream(m);
-    bool has_posted = s != NULL && s->batches > 0;
-
-    if (m->state != TP_MEMBER_WAITING || !has_posted)
+    if (m->state != TP_MEMBER_WAITING || !tp_member_has_posted(m))
         return tp_member_state_name(m->state);
     return tp_member_state_name(tp_trace_is_active(t) ? TP_MEMBER_RECORDING
                                                       : TP_MEMBER_DONE);

@@ -9,7 +9,7 @@
 
 bool tp_match_is_live_kind(const struct tp_producer *p)
 {
-    return p->has_synced || strcmp(p->who.kind, "native") == 0 || tp_kineto_is(p);
+    return p->has_synced || tp_identity_is_native(&p->who) || tp_kineto_is(p);
 }
 
 static bool has_rank(const struct tp_spec *spec, int64_t rank)
@@ -33,6 +33,11 @@ static bool has_text(const struct tp_str *items, size_t n, const char *a, const 
 uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now)
 {
     return now.mono_ns > p->seen_mono_ns ? now.mono_ns - p->seen_mono_ns : 0;
+}
+
+uint64_t tp_match_gone_at_ns(const struct tp_producer *p)
+{
+    return p->seen_mono_ns + p->silence_ns;
 }
 
 bool tp_match(const struct tp_spec *spec, const struct tp_producer *p,

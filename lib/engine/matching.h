@@ -19,6 +19,9 @@ bool tp_match_is_live_kind(const struct tp_producer *p);
  * the lock in another order than they took the time. */
 uint64_t tp_match_silent_ns(const struct tp_producer *p, struct tp_now now);
 
+/* When it counts as gone unless it is heard of, monotonic. */
+uint64_t tp_match_gone_at_ns(const struct tp_producer *p);
+
 /*
  * Whether the selection of spec, and its being alive, let a producer take part.
  *

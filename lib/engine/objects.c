@@ -286,6 +286,13 @@ struct tp_stream *tp_member_stream(const struct tp_member *m)
                : NULL;
 }
 
+bool tp_member_has_posted(const struct tp_member *m)
+{
+    const struct tp_stream *s = tp_member_stream(m);
+
+    return s != NULL && s->batches > 0;
+}
+
 void tp_member_attach(struct tp_member *m, struct tp_producer *p)
 {
     m->made_of = NULL;

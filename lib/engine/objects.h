@@ -88,6 +88,9 @@ void tp_member_detach(struct tp_member *m);
 /* The stream that a member writes to; NULL: it was not told one. */
 struct tp_stream *tp_member_stream(const struct tp_member *m);
 
+/* Whether batches of it were taken. */
+bool tp_member_has_posted(const struct tp_member *m);
+
 /* The member that writes the stream of that number, or NULL. */
 struct tp_member *tp_member_of_stream(const struct tp_trace *t, uint32_t no);
 

@@ -36,22 +36,17 @@ static const char *separator(const struct text *t)
     return t->len == 0 ? "" : "; ";
 }
 
-static bool has_data(const struct tp_member *m)
-{
-    const struct tp_stream *s = tp_member_stream(m);
-
-    return s != NULL && s->batches > 0;
-}
-
 static bool is_missing(const struct tp_member *m)
 {
-    return tp_life_has_missed(m) || (m->state != TP_MEMBER_UNMATCHED &&
-                                     m->state != TP_MEMBER_DONE && !has_data(m));
+    return tp_life_has_missed(m) ||
+           (m->state != TP_MEMBER_UNMATCHED && m->state != TP_MEMBER_DONE &&
+            !tp_member_has_posted(m));
 }
 
 static bool is_late(const struct tp_member *m)
 {
-    return has_data(m) && (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST);
+    return tp_member_has_posted(m) &&
+           (tp_life_is_awaited(m) || m->state == TP_MEMBER_LOST);
 }
 
 /* "2 producers sent nothing: rank-3, rank-5" */
@@ -158,7 +153,8 @@ static void gather(const struct tp_trace *t, struct tp_outcome_facts *f)
     for (size_t i = 0; i < t->n_members; i++) {
         const struct tp_member *m = t->members[i];
 
-        f->n_participants += m->state != TP_MEMBER_UNMATCHED && !has_data(m);
+        f->n_participants += m->state != TP_MEMBER_UNMATCHED &&
+                             !tp_member_has_posted(m);
         f->n_missing += is_missing(m);
         f->n_late += is_late(m);
     }

@@ -13,7 +13,6 @@
 #include "engine/steps.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/kineto_model.h"
 #include "engine/life.h"
@@ -62,7 +61,7 @@ static bool is_unheard(const struct tp_member *m)
 static bool is_to_answer(const struct tp_member *m)
 {
     return m->state == TP_MEMBER_WAITING && m->producer != NULL &&
-           strcmp(m->producer->who.kind, "native") == 0;
+           tp_identity_is_native(&m->producer->who);
 }
 
 /* It has not said that it began, and will record, or does so, if it counts steps. */
@@ -103,13 +102,6 @@ static void start(struct tp_trace *t, uint64_t step, struct tp_now now)
     tp_life_start(t, cause, now, NULL);
 }
 
-/* When a member counts as gone, unless it is heard of. */
-static uint64_t goes_silent_ns(const struct tp_member *m)
-{
-    return m->producer == NULL ? 0
-                               : m->producer->seen_mono_ns + m->producer->silence_ns;
-}
-
 /* What is known of the steps of a trace that records. */
 struct progress {
     unsigned n_done;
@@ -120,7 +112,7 @@ struct progress {
 static void look_at(struct tp_member *m, struct tp_now now, struct progress *p)
 {
     const bool is_late = is_yet_to_begin(m);
-    uint64_t until_ns;
+    uint64_t until_ns, gone_ns;
 
     if (!is_late &&
         (m->state != TP_MEMBER_RECORDING || (m->step == 0 && m->base_step == 0)))
@@ -131,8 +123,9 @@ static void look_at(struct tp_member *m, struct tp_now now, struct progress *p)
         return;
     }
     until_ns = gives_up_ns(m, now);
-    if (is_late && until_ns > goes_silent_ns(m))
-        until_ns = goes_silent_ns(m);
+    gone_ns = m->producer == NULL ? 0 : tp_match_gone_at_ns(m->producer);
+    if (is_late && until_ns > gone_ns)
+        until_ns = gone_ns;
     if (until_ns <= now.mono_ns)
         return;
     p->n_moving++;

@@ -68,7 +68,7 @@ uint64_t tp_stream_gaps(const struct tp_stream *s)
     uint64_t known = s->batches + tp_refusals_len(s);
 
     if (s->is_file || !s->has_seq || s->member == NULL ||
-        strcmp(s->member->who.kind, "native") != 0)
+        !tp_identity_is_native(&s->member->who))
         return 0;
     return s->seq > known ? s->seq - known : 0;
 }

@@ -368,21 +368,20 @@ static int stage_of(const struct tp_trace *t)
 }
 
 /*
- * Whether r is older than one that was heard: a held sync and a report are on two
- * connections, and which of them is read first is not said. The step that it tells of
- * would be taken for one that the producer went back to, and a trace of some steps end
- * before them.
+ * Note the number of a sync. Returns whether it is news, and not older than one that
+ * was heard: a held sync and a report are on two connections, and which of them is read
+ * first is not said. The step that an old one tells of would be taken for one that the
+ * producer went back to, and a trace of some steps end before them.
  */
-static bool is_overtaken(struct tp_producer *p, const struct tp_sync_request *r)
+static bool note_seq(struct tp_producer *p, const struct tp_sync_request *r)
 {
     if (r->t_server_sent_ns >= p->restored_wall_ns)
         p->restored_wall_ns = 0;
-    if (r->seq == 0)
+    if (r->seq != 0 && r->seq < p->heard_seq)
         return false;
-    if (r->seq < p->heard_seq)
-        return true;
-    p->heard_seq = r->seq;
-    return false;
+    if (r->seq != 0)
+        p->heard_seq = r->seq;
+    return true;
 }
 
 static int take_all_counts(struct tp_engine *e, struct tp_producer *p,
@@ -407,7 +406,7 @@ static int sync_known(struct tp_engine *e, struct tp_producer *p,
                       struct tp_sync_reply *reply, struct tp_problem *problem,
                       struct tp_err *err)
 {
-    const bool is_news = !is_overtaken(p, r);
+    const bool is_news = note_seq(p, r);
     struct tp_trace *t;
     int stage;
     int rc;

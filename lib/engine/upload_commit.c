@@ -126,11 +126,11 @@ static void lose_and_stop(struct tp_upload *u, uint64_t n_events)
 }
 
 /*
- * Whether the stream has the batch: its answer was lost, and it comes again. It was
- * counted, whatever becomes of it now. The trace is not sealed while its log is looked
- * at. No lock is held.
+ * Look whether the stream has the batch, and note it: its answer was lost, and it comes
+ * again. It was counted, whatever becomes of it now. The trace is not sealed while its
+ * log is looked at. No lock is held.
  */
-static bool is_repeat(struct tp_upload *u)
+static bool look_for_repeat(struct tp_upload *u)
 {
     struct tp_stream *s = u->stream;
     bool may_look;
@@ -159,7 +159,7 @@ int tp_upload_unstored(struct tp_upload *u, int rc, uint64_t n_events,
 
     if (err != NULL)
         why = *err;
-    if (u->kind == TP_UPLOAD_EVENTS && !is_repeat(u)) {
+    if (u->kind == TP_UPLOAD_EVENTS && !look_for_repeat(u)) {
         tp_lock_take(&u->e->lock);
         refuse_batch(u, TP_DROP_STORAGE_FAILED, n_events, why.message);
         tp_lock_give(&u->e->lock);
@@ -174,10 +174,11 @@ int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
     struct tp_quota *quota = &u->trace->quota;
     uint64_t more = bytes > u->charged_bytes ? bytes - u->charged_bytes : 0;
     uint64_t used = tp_quota_used(quota);
-    int rc = more == 0 || u->is_repeat ? TP_OK : tp_quota_charge(quota, more, err);
+    int rc;
 
     if (u->is_repeat)
         return TP_OK;
+    rc = more == 0 ? TP_OK : tp_quota_charge(quota, more, err);
     if (rc == TP_OK) {
         u->charged_bytes += more;
         return TP_OK;
@@ -188,7 +189,7 @@ int tp_upload_charge(struct tp_upload *u, uint64_t bytes, uint64_t n_events,
     u->charged_bytes = 0;
     if (u->kind == TP_UPLOAD_FILE)
         return rc;
-    if (is_repeat(u)) {
+    if (look_for_repeat(u)) {
         tp_problem_clear(problem);
         return TP_OK;
     }

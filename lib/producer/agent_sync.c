@@ -252,21 +252,21 @@ static void drop_acks(struct tp_agent *a, size_t n)
 }
 
 /*
- * Whether the service said something newer meanwhile, of which we know: the answers to
- * the poll and to a report are on two connections. What it wanted then may be over, and
- * what it still wants it says again. Only of two that were under way at once: one that
- * has started anew counts anew.
+ * Note the number of an answer. Returns whether it is news: the answers to the poll and
+ * to a report are on two connections, and the service may have said something newer
+ * meanwhile. What it wanted then may be over, and what it still wants it says again.
+ * Only of two that were under way at once: one that has started anew counts anew.
  */
-static bool is_overtaken(struct tp_agent *a, const struct tp_agent_sync *sync,
-                         const struct tp_orders *orders, uint64_t now_ns)
+static bool note_seq(struct tp_agent *a, const struct tp_agent_sync *sync,
+                     const struct tp_orders *orders, uint64_t now_ns)
 {
     if (orders->seq == 0)
-        return false;
-    if (orders->seq < a->heard_seq && sync->sent_ns < a->heard_ns)
         return true;
+    if (orders->seq < a->heard_seq && sync->sent_ns < a->heard_ns)
+        return false;
     a->heard_seq = orders->seq;
     a->heard_ns = (int64_t)now_ns;
-    return false;
+    return true;
 }
 
 /* Obey all orders of an answer. Returns whether there was news in them. */
@@ -291,7 +291,7 @@ void tp_agent_heard_ahead(struct tp_agent *a, struct tp_str body, uint64_t now_n
 
     if (a->call == TP_CALL_LEAVE || a->is_leaving_told ||
         tp_wire_read_orders(body, &orders, NULL) != TP_OK ||
-        is_overtaken(a, &a->poll, &orders, now_ns))
+        !note_seq(a, &a->poll, &orders, now_ns))
         return; /* the answer says the same */
     a->poll.has_ahead = a->has_news = true;
     a->poll.has_news = obey_all(a, &orders, now_ns);
@@ -362,7 +362,7 @@ void tp_agent_synced(struct tp_agent *a, enum tp_link_channel channel,
     a->has_news = true;
     take_exchange(a, sync, &orders, now_ns);
     drop_acks(a, sync->n_acks);
-    if (is_overtaken(a, sync, &orders, now_ns))
+    if (!note_seq(a, sync, &orders, now_ns))
         return;
     sync->has_news = obey_all(a, &orders, now_ns) || sync->has_news;
     if (a->is_anew && sync->n_forgotten == a->n_forgotten)

@@ -65,12 +65,9 @@ static char *say_process(struct tp_batch_writer *b, char *p)
  * service would take apart each batch with such a one. */
 static struct tp_str without_half(struct tp_str whole)
 {
-    struct tp_str name = whole;
+    const size_t valid = tp_utf8_valid_prefix(whole.ptr, whole.len);
 
-    while (name.len > 0 && whole.len - name.len < 4 &&
-           !tp_utf8_is_valid(name.ptr, name.len))
-        name.len--;
-    return tp_utf8_is_valid(name.ptr, name.len) ? name : whole;
+    return whole.len - valid > 4 ? whole : (struct tp_str){whole.ptr, valid};
 }
 
 /* The track of the thread, and that of the process. */
