@@ -121,6 +121,15 @@ static void rig_start(struct rig *rig)
     await_enabled(rig);
 }
 
+/* Of 100 and 50 slices, each answered. */
+static void record_two_batches(struct rig *rig)
+{
+    record(rig, 100);
+    assert_int_equal(tp_flush(rig->client, WAIT_MS, NULL), TP_OK);
+    record(rig, 50);
+    assert_int_equal(tp_flush(rig->client, WAIT_MS, NULL), TP_OK);
+}
+
 static void test_a_batch_goes_again_under_its_number_until_it_is_taken(void **state)
 {
     struct rig rig;
@@ -133,10 +142,7 @@ static void test_a_batch_goes_again_under_its_number_until_it_is_taken(void **st
     fake_service_answer(&rig.service, FAKE_EVENTS, 429, PROBLEM("too-many-requests"));
     fake_service_answer(&rig.service, FAKE_EVENTS, 200, NULL);
     rig_start(&rig);
-    record(&rig, 100);
-    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
-    record(&rig, 50);
-    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    record_two_batches(&rig);
     assert_true(fake_service_has(&rig.service, "EVENTS seq=1 -1\n"));
     assert_true(fake_service_has(&rig.service, "EVENTS seq=1 500\n"));
     assert_true(fake_service_has(&rig.service, "EVENTS seq=1 503\n"));
@@ -172,10 +178,7 @@ static void test_a_refused_batch_is_counted_and_the_next_goes_on(void **state)
     fake_service_answer(&rig.service, FAKE_EVENTS, 400, PROBLEM("damaged-body"));
     fake_service_answer(&rig.service, FAKE_EVENTS, 200, NULL);
     rig_start(&rig);
-    record(&rig, 100);
-    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
-    record(&rig, 50);
-    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    record_two_batches(&rig);
     s = stats_of(&rig);
     assert_true(s.dropped_refused >= 100);
     assert_int_equal(s.emitted, s.sent + s.dropped_refused);
@@ -195,10 +198,7 @@ static void test_a_batch_over_a_limit_is_the_services_to_count(void **state)
     fake_service_answer(&rig.service, FAKE_EVENTS, 429, PROBLEM("limit-exceeded"));
     fake_service_answer(&rig.service, FAKE_EVENTS, 200, NULL);
     rig_start(&rig);
-    record(&rig, 100);
-    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
-    record(&rig, 50);
-    assert_int_equal(tp_flush(rig.client, WAIT_MS, NULL), TP_OK);
+    record_two_batches(&rig);
     assert_true(fake_service_has(&rig.service, "EVENTS seq=1 429\n"));
     assert_false(fake_service_has(&rig.service, "EVENTS seq=1 200\n"));
     assert_true(fake_service_has(&rig.service, "EVENTS seq=2 200\n"));

@@ -438,18 +438,35 @@ static void test_a_repeat_does_not_disturb(void **state)
     rig_expect_outcome(r, id, "complete", "");
 }
 
+/* What a producer says when it is done: how many kernels, and the ack of the stop. */
+static void say_last(struct rig *r, const char *producer, const char *trace)
+{
+    struct tp_type_counts types = {0};
+    struct tp_type_count *kernels;
+    struct tp_sync_counts counts = {.trace_id = rig_str(trace),
+                                    .emitted = EVENTS,
+                                    .types = &types};
+    struct tp_sync_ack ack = {.trace_id = rig_str(trace), .command = TP_COMMAND_STOP};
+    const struct tp_sync_request last = {
+        .acks = &ack, .n_acks = 1, .counts = &counts, .n_counts = 1};
+    struct tp_sync_reply reply;
+
+    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernels,
+                                        NULL),
+                     TP_OK);
+    kernels->emitted = EVENTS;
+    assert_int_equal(tp_engine_sync(r->engine, rig_str(producer), &last, r->now, &reply,
+                                    &r->problem, &r->err),
+                     TP_OK);
+    tp_type_counts_fini(&types);
+}
+
 /* What a producer has reported with the ack of the stop it says once more, since the
  * answer was lost, while the stream of another is sealed. */
 static void test_a_report_said_again_while_others_are_sealed_changes_nothing(
     void **state)
 {
     struct rig *r = *state;
-    struct tp_type_counts types = {0};
-    struct tp_type_count *kernels;
-    struct tp_sync_counts counts = {.emitted = EVENTS, .types = &types};
-    struct tp_sync_ack ack = {.command = TP_COMMAND_STOP};
-    const struct tp_sync_request last = {
-        .acks = &ack, .n_acks = 1, .counts = &counts, .n_counts = 1};
     char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     struct tp_sync_reply reply;
     struct tp_trace_view *view;
@@ -462,15 +479,8 @@ static void test_a_report_said_again_while_others_are_sealed_changes_nothing(
     assert_int_equal(rig_native(r, id, p, 0, 1, 1, EVENTS), TP_OK);
     assert_int_equal(rig_post(r, id, "other", 1, 1, body, NULL), TP_OK);
     assert_int_equal(rig_stop(r, id), TP_OK);
-    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernels,
-                                        NULL),
-                     TP_OK);
-    kernels->emitted = EVENTS;
-    ack.trace_id = counts.trace_id = rig_str(id);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &last, r->now, &reply,
-                                        &r->problem, &r->err),
-                         TP_OK);
+        say_last(r, p, id);
         rig_expect_state(r, id, "stopping");
     }
     rig_work(r);
@@ -480,7 +490,6 @@ static void test_a_report_said_again_while_others_are_sealed_changes_nothing(
     assert_int_equal(view->members[0].types[0].stored, EVENTS);
     assert_int_equal(view->members[0].types[0].dropped[TP_DROP_LOST], 0);
     tp_trace_view_free(view);
-    tp_type_counts_fini(&types);
     free(body);
 }
 
@@ -489,12 +498,6 @@ static void test_a_report_said_again_while_others_are_sealed_changes_nothing(
 static void test_a_kill_between_two_seals_loses_no_type(void **state)
 {
     struct rig *r = *state;
-    struct tp_type_counts types = {0};
-    struct tp_type_count *kernels;
-    struct tp_sync_counts counts = {.emitted = EVENTS, .types = &types};
-    struct tp_sync_ack ack = {.command = TP_COMMAND_STOP};
-    const struct tp_sync_request last = {
-        .acks = &ack, .n_acks = 1, .counts = &counts, .n_counts = 1};
     char p[TP_TRACE_ID_BYTES], id[TP_TRACE_ID_BYTES];
     char *body = rig_events("kernel", EVENTS, 1);
     struct tp_sync_reply reply;
@@ -508,14 +511,7 @@ static void test_a_kill_between_two_seals_loses_no_type(void **state)
     assert_int_equal(rig_post(r, id, p, 0, 1, body, NULL), TP_OK);
     assert_int_equal(rig_post(r, id, "other", 1, 1, body, NULL), TP_OK);
     assert_int_equal(rig_stop(r, id), TP_OK);
-    assert_int_equal(tp_type_counts_get(&types, TP_ACTIVITY_CONCURRENT_KERNEL, &kernels,
-                                        NULL),
-                     TP_OK);
-    kernels->emitted = EVENTS;
-    ack.trace_id = counts.trace_id = rig_str(id);
-    assert_int_equal(tp_engine_sync(r->engine, rig_str(p), &last, r->now, &reply,
-                                    &r->problem, &r->err),
-                     TP_OK);
+    say_last(r, p, id);
     rig_wait(r, 2 * RIG_S); /* that it is done is in its row */
     work = tp_engine_next_work(r->engine, r->now);
     assert_non_null(work);
@@ -529,7 +525,6 @@ static void test_a_kill_between_two_seals_loses_no_type(void **state)
     assert_int_equal(view->members[0].n_types, 1);
     assert_int_equal(view->members[0].types[0].stored, EVENTS);
     tp_trace_view_free(view);
-    tp_type_counts_fini(&types);
     free(body);
 }
 
