@@ -19,7 +19,13 @@ export async function startLinked(t, server, { rank, job, args = [], env = {}, w
   const p = new Linked(server, { rank, job, args, env });
   t.after(() => p.kill());
   if (waits) await p.until((s) => s.isRegistered, 'registered');
+  if (waits && typeof server !== 'string') await knowsType(server, job ?? env.TRACEPLANE_JOB ?? 'default');
   return p;
+}
+
+// Wait for its type, too: a trace that is made in between has it not. One that is made already keeps new types out.
+async function knowsType(server, job) {
+  for (let i = 0; i < 100 && (await server.get(`/types/e2e.WORK?job=${job}`)).status !== 200; i++) await new Promise((r) => setTimeout(r, 20));
 }
 
 class Linked {
